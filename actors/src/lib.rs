@@ -1,0 +1,3 @@
+//! The actors: thin shells that translate messages to inputs, store events, and carry out actions.
+
+pub mod task;

@@ -1,0 +1,110 @@
+//! The contract of operator coordinators (Flink: `OperatorCoordinator`).
+
+use regrow_protocol::{ExecutionAttemptId, Split, SplitId};
+use serde::{Deserialize, Serialize};
+
+/// The checkpoint id of a batch job's snapshots (FLIP-383).
+pub const NO_CHECKPOINT: i64 = -1;
+
+/// Coordinates the tasks of one vertex: hands out input splits, for example.
+///
+/// State changes only in [`apply_delta`](Self::apply_delta); the other methods decide and return
+/// the delta, which the caller records, applies and then acts upon.
+pub trait OperatorCoordinator: Send {
+    /// Begins the work of a coordinator that was never started; says whether its splits must be
+    /// discovered.
+    fn start(&self) -> bool;
+
+    /// Decides how to answer request number `request` of `attempt` for a split. Repeating a request
+    /// gives the same answer.
+    fn handle_event(&self, attempt: ExecutionAttemptId, request: u64) -> Reply;
+
+    /// An attempt is about to run.
+    fn subtask_ready(&self, attempt: ExecutionAttemptId) -> Option<CoordinatorDelta>;
+
+    /// An attempt ended without a result: what it holds goes back.
+    fn subtask_failed(&self, attempt: ExecutionAttemptId) -> Option<CoordinatorDelta>;
+
+    /// A subtask is reset to `checkpoint` ([`NO_CHECKPOINT`]): what its unaccepted attempts hold
+    /// goes back; what `finished`, the accepted attempt whose output is lost, had read stays pinned
+    /// to the subtask.
+    fn subtask_reset(
+        &self,
+        subtask: u32,
+        checkpoint: i64,
+        finished: Option<ExecutionAttemptId>,
+    ) -> Option<CoordinatorDelta>;
+
+    /// The splits that the next attempt of `subtask` must read, exactly, if any are pinned to it.
+    fn pinned(&self, subtask: u32) -> Option<Vec<Split>>;
+
+    /// An attempt that the log does not know as finished claims to have read `splits`: each must be
+    /// known and held by no other attempt. The delta that notes it, or none if the claim is refused.
+    fn claim(&self, attempt: ExecutionAttemptId, splits: &[SplitId]) -> Option<CoordinatorDelta>;
+
+    /// Whether `attempt` holds exactly `splits`: a finish counts only if its coordinator knows the
+    /// splits that it names.
+    fn holds(&self, attempt: ExecutionAttemptId, splits: &[SplitId]) -> bool;
+
+    /// Whether nothing is left to hand out: a vertex is complete only then.
+    fn is_exhausted(&self) -> bool;
+
+    /// How many bytes there are to read; none before discovery.
+    fn discovered_bytes(&self) -> Option<u64>;
+
+    /// The whole state, encoded, for checkpoint `checkpoint` ([`NO_CHECKPOINT`]).
+    fn checkpoint_coordinator(&self, checkpoint: i64) -> Vec<u8>;
+
+    /// Replaces the whole state with a snapshot.
+    ///
+    /// # Errors
+    /// When the bytes are no snapshot of this coordinator.
+    fn reset_to_checkpoint(&mut self, checkpoint: i64, state: &[u8]) -> Result<(), String>;
+
+    /// Whether snapshots are possible; a coordinator without is indeterminate.
+    fn supports_batch_snapshot(&self) -> bool;
+
+    /// The one place where the state changes.
+    fn apply_delta(&mut self, delta: &CoordinatorDelta);
+}
+
+/// How a coordinator answers a split request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// What changes, to be recorded before the answer leaves; none for a repeated request.
+    pub delta: Option<CoordinatorDelta>,
+    /// The split, or none when nothing is left.
+    pub split: Option<Split>,
+}
+
+/// A change of a coordinator's state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CoordinatorDelta {
+    /// The input was listed.
+    SplitsDiscovered {
+        /// All splits, ascending by id from 0.
+        splits: Vec<Split>,
+    },
+    /// Splits were handed out, or a claim on them was accepted.
+    SplitsAssigned {
+        /// To whom.
+        attempt: ExecutionAttemptId,
+        /// Which, in order.
+        splits: Vec<SplitId>,
+        /// Number of the request that was answered; none for a claim or pinned splits.
+        request: Option<u64>,
+    },
+    /// Splits of ended attempts went back.
+    SplitsReturned {
+        /// Who held them.
+        attempts: Vec<ExecutionAttemptId>,
+    },
+    /// A subtask was reset: what its unaccepted attempts held went back, what the accepted attempt
+    /// had read is pinned to it.
+    SubtaskReset {
+        /// Which one.
+        subtask: u32,
+        /// The accepted attempt whose output is lost.
+        pinned_from: Option<ExecutionAttemptId>,
+    },
+}

@@ -1,0 +1,40 @@
+//! The decisions of Regrow, pure: `handle(now, input) -> Decision { events, actions }`.
+//!
+//! Invariants:
+//! - No clock, randomness, input and output, logging or actor: they come as arguments and leave as
+//!   actions.
+//! - State changes in one place, by events. Replaying the log gives the recorded part of the live
+//!   state.
+//! - Nothing iterates in an order that is not determined.
+
+mod action;
+mod commit;
+mod coordinator;
+mod decision;
+mod input;
+mod job_event;
+mod job_graph;
+mod job_outcome;
+mod kill_plan;
+mod lsn;
+mod recovery_report;
+mod timestamp;
+mod vertex_plan;
+
+pub use action::Action;
+pub use commit::{CommitPlan, OutputPreparation};
+pub use coordinator::{CoordinatorDelta, NO_CHECKPOINT, OperatorCoordinator, Reply};
+pub use decision::{Decision, Flush};
+pub use input::{CommitFailure, Input};
+pub use job_event::{
+    JobEvent, JobSubmission, LogPosition, PreviousLife, RecoveryDecision, ResetReason, VertexReset,
+};
+pub use job_graph::{
+    CoordinatorKind, Determinacy, Distribution, JobEdge, JobGraph, JobVertex, Parallelism, SinkSpec,
+};
+pub use job_outcome::{JobOutcome, JobState, JobStatus, VertexStatus};
+pub use kill_plan::{KillHow, KillPoint, KillWhen};
+pub use lsn::Lsn;
+pub use recovery_report::{Fate, FateLine, RecoveryPhases, RecoveryReport};
+pub use timestamp::Timestamp;
+pub use vertex_plan::{InputRange, VertexPlan};

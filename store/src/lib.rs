@@ -1,0 +1,14 @@
+//! The event store: opaque batches per run, durable when appended, fenced by epochs.
+//!
+//! Invariants:
+//! - What an append acknowledged is on stable storage, and a later read returns it or reports the
+//!   position of a damage; it is never silently absent.
+//! - After a higher epoch of a run was opened, an append of a lower one fails and changes nothing.
+//! - After a failed write or sync a handle is poisoned until it is reopened.
+//! - No byte that was read is believed before its checksum.
+
+mod error;
+mod event_store;
+
+pub use error::StoreError;
+pub use event_store::{BatchPosition, EventStore, Log, LogBatch, LogDamage, Table};
