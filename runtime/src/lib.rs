@@ -17,6 +17,7 @@ mod job_graph;
 mod job_outcome;
 mod kill_plan;
 mod lsn;
+mod options;
 mod recovery_report;
 mod timestamp;
 mod vertex_plan;
@@ -35,6 +36,7 @@ pub use job_graph::{
 pub use job_outcome::{JobOutcome, JobState, JobStatus, VertexStatus};
 pub use kill_plan::{KillHow, KillPoint, KillWhen};
 pub use lsn::Lsn;
+pub use options::{Options, StoreKind};
 pub use recovery_report::{Fate, FateLine, RecoveryPhases, RecoveryReport};
 pub use timestamp::Timestamp;
 pub use vertex_plan::{InputRange, VertexPlan};

@@ -1,0 +1,120 @@
+//! Starts the actors of a process and waits for them.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use regrow_protocol::{JobId, RunId};
+use regrow_runtime::{JobOutcome, JobStatus, KillHow, KillPoint, Options, RecoveryReport};
+use thiserror::Error;
+
+use crate::task::TaskFactory;
+
+/// A job to run with all roles in this process.
+pub struct LocalRun {
+    /// What the user called it, or 128 random bits.
+    pub job: JobId,
+    /// Name under which the program registered the job.
+    pub job_name: String,
+    /// Its arguments, as its builder reads them.
+    pub arguments: Vec<u8>,
+    /// File to which each attempt appends its start and end, absolute.
+    pub ledger: Option<PathBuf>,
+    /// Settings that differ from the defaults, as `key`, `value`; recorded with the job.
+    pub settings: Vec<(String, String)>,
+    /// The same, parsed.
+    pub options: Options,
+    /// The data directory; this run uses `runs/<job-id>/` and `archive/` in it.
+    pub data_directory: PathBuf,
+    /// How many `TaskExecutor`s; at least 1.
+    pub task_managers: u32,
+    /// How many slots each of them has; at least 1.
+    pub slots: u32,
+    /// Planned kills of the `JobMaster`.
+    pub kills: Vec<KillPoint>,
+    /// The program's jobs.
+    pub factory: Arc<dyn TaskFactory>,
+}
+
+/// What happens while a job runs, in order.
+#[derive(Clone, Debug)]
+pub enum RunUpdate {
+    /// The job is accepted and recorded, or the run that was there goes on.
+    Accepted {
+        /// Which job.
+        job: JobId,
+        /// Which run of it.
+        run: RunId,
+        /// Whether an interrupted run goes on.
+        resumed: bool,
+    },
+    /// How the job stands; at most some per second, and one after each change of its state.
+    Status(Box<JobStatus>),
+    /// The `JobMaster` died.
+    JobMasterLost {
+        /// As planned; none for a panic nobody asked for.
+        planned: Option<KillHow>,
+        /// Text of the panic, if it was one.
+        panic: Option<String>,
+    },
+    /// A `JobMaster` came back and decided what to keep.
+    Recovered(Box<RecoveryReport>),
+}
+
+/// How a local run ended.
+#[derive(Clone, Debug)]
+pub struct LocalResult {
+    /// The terminal state and all that belongs to it.
+    pub outcome: JobOutcome,
+    /// From the first start of the run in this process to its end.
+    pub duration: Duration,
+    /// Whether the result was there before: the same job had finished earlier.
+    pub joined: bool,
+}
+
+/// Why a run could not start or go on. No job of that name was harmed.
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    /// The job id belongs to a run with another job or other arguments.
+    #[error("job {job} exists with other arguments: {existing}; it was asked to run: {requested}")]
+    OtherJob {
+        /// The id.
+        job: JobId,
+        /// Job name and arguments of the run that is there.
+        existing: String,
+        /// Job name and arguments of this one.
+        requested: String,
+    },
+    /// The job's graph cannot be built or is not valid.
+    #[error("{0}")]
+    Job(String),
+    /// Another process uses the data directory of this job, or it cannot be used.
+    #[error("cannot open the event store")]
+    Store(#[from] regrow_store::StoreError),
+    /// The data directory cannot be used.
+    #[error("cannot {action} {path}")]
+    Directory {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The log could not be written for too long: the job stays resumable.
+    #[error("the event log cannot be written: {0}; the job can be resumed")]
+    LogUnavailable(String),
+}
+
+/// A run that was interrupted and can be resumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterruptedRun {
+    /// Its job.
+    pub job: JobId,
+    /// Name under which the program registered the job.
+    pub job_name: String,
+    /// Its arguments.
+    pub arguments: Vec<u8>,
+    /// Its settings.
+    pub settings: Vec<(String, String)>,
+    /// Its ledger.
+    pub ledger: Option<PathBuf>,
+}
