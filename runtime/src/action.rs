@@ -81,6 +81,9 @@ pub enum Action {
     },
     /// Check the output directories and make the hidden ones; answers with `OutputPrepared`.
     PrepareOutput(OutputPreparation),
+    /// Compare the staged files of all winners with their recorded lengths; answers with
+    /// `StagedFilesVerified`. Publishes nothing.
+    VerifyStagedFiles(Box<CommitPlan>),
     /// Publish the output; answers with `CommitEnded`.
     Commit(Box<CommitPlan>),
     /// Say `Woken` at a moment, or as soon as possible after it. A later wish does not replace it.
@@ -94,7 +97,8 @@ pub enum Action {
     },
     /// Keep and show the report of this life's recovery.
     ReportRecovery(Box<RecoveryReport>),
-    /// End this life: a kill that the user planned. Nothing after it is carried out.
+    /// End this life: the planned kill with the lowest percentage of those that were left. Nothing
+    /// after it is carried out.
     Die(KillHow),
     /// The job is terminal, and the log says so: store the result, tell the client, have all of the
     /// run released, remove the log and the graph, in this order.

@@ -87,10 +87,15 @@ pub enum Input {
         /// Per sink, in order, its staging directory; or what went wrong, with what to do.
         result: Result<Vec<String>, String>,
     },
+    /// The staged files of all winners were looked at.
+    StagedFilesVerified {
+        /// The attempts whose files are missing or wrong: they run again.
+        lost: Vec<ExecutionAttemptId>,
+    },
     /// The commit ended.
     CommitEnded {
-        /// Success, a lost staged file, or what went wrong.
-        result: Result<(), CommitFailure>,
+        /// Success, or what went wrong, with what to do: the job fails.
+        result: Result<(), String>,
     },
     /// The user asked to cancel.
     CancelRequested,
@@ -104,18 +109,10 @@ pub enum Input {
         /// What went wrong.
         reason: String,
     },
-    /// The log was reopened: record a full snapshot first.
+    /// The log was reopened after a failure: a full snapshot must be recorded first.
     LogReopened,
+    /// The log has grown out of proportion: a full snapshot may replace what is before it.
+    SnapshotWanted,
     /// A moment asked for by [`Action::WakeAt`](crate::Action::WakeAt) has come.
     Woken,
-}
-
-/// Why a commit did not succeed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CommitFailure {
-    /// Staged files of these attempts are missing or wrong, found before anything was published:
-    /// run them again.
-    StagedFilesLost(Vec<ExecutionAttemptId>),
-    /// Nothing more can be done: the job fails, with this text.
-    Failed(String),
 }

@@ -180,10 +180,12 @@ pub struct VertexReset {
     pub reason: ResetReason,
     /// Its generation from now on: grows iff the new output may differ.
     pub generation: u32,
+    /// Number of its next attempt, at least.
+    pub next_attempt: u32,
     /// Failures charged to it so far.
     pub charged_failures: u32,
-    /// Workers it lost while it ran.
-    pub lost_workers: u32,
+    /// Workers that it lost while it ran, and finished outputs that were lost.
+    pub losses: u32,
 }
 
 /// Why a subtask runs again.
@@ -196,17 +198,20 @@ pub enum ResetReason {
     },
     /// Its worker was lost while it ran.
     WorkerLost,
-    /// Its output is needed and gone.
+    /// Its output is needed, and a reader found it gone or damaged; the attempt never counts again.
     PartitionLost {
         /// What was found.
         message: String,
     },
+    /// Its output is needed, and whoever holds it is not there; the attempt counts again if its
+    /// holder comes back before a successor is dispatched.
+    OutputMissing,
     /// It read, or would have to read, another attempt of an input that may differ.
     InputChanged,
     /// Its input was lost while it ran.
     InputLost,
-    /// It had not finished when the `JobMaster` was lost.
-    MasterLost,
+    /// Its worker ended it although the job goes on.
+    Cancelled,
     /// Its vertex is done but splits are left.
     SplitsLeft,
     /// Its staged output file is gone.

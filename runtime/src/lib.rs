@@ -26,7 +26,7 @@ pub use action::Action;
 pub use commit::{CommitPlan, OutputPreparation};
 pub use coordinator::{CoordinatorDelta, NO_CHECKPOINT, OperatorCoordinator, Reply};
 pub use decision::{Decision, Flush};
-pub use input::{CommitFailure, Input};
+pub use input::Input;
 pub use job_event::{
     JobEvent, JobSubmission, LogPosition, PreviousLife, RecoveryDecision, ResetReason, VertexReset,
 };
