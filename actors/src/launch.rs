@@ -57,6 +57,11 @@ pub enum RunUpdate {
     },
     /// A `JobMaster` came back and decided what to keep.
     Recovered(Box<RecoveryReport>),
+    /// The cancel that was asked for is recorded, or refused because the output is being published.
+    CancelAnswered {
+        /// Why it is refused, if it is.
+        refused: Option<String>,
+    },
 }
 
 /// How a local run ended.

@@ -100,6 +100,13 @@ pub enum Action {
     /// End this life: the planned kill with the lowest percentage of those that were left. Nothing
     /// after it is carried out.
     Die(KillHow),
+    /// End this life and make no other in this process: an end, a commit or a recovery waited for
+    /// the log longer than `job-event.store.unavailable-timeout`. All is kept, and the run can be
+    /// resumed.
+    StepDown {
+        /// Why the log cannot be written.
+        reason: String,
+    },
     /// The job is terminal, and the log says so: store the result, tell the client, have all of the
     /// run released, remove the log and the graph, in this order.
     Conclude(Box<JobOutcome>),
