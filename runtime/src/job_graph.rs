@@ -1,7 +1,12 @@
 //! What a job consists of (Flink: `JobGraph`).
 
-use regrow_protocol::{DataSetId, JobVertexId};
+mod graph_error;
+mod validation;
+
+use regrow_protocol::{DataSetId, JobVertexId, StableHasher};
 use serde::{Deserialize, Serialize};
+
+pub use graph_error::GraphError;
 
 /// A job as data: vertices and the edges between them. What the operators do lives in the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,7 +101,113 @@ impl JobGraph {
         self.data_sets().filter(move |(_, edge)| edge.producer == vertex)
     }
 
+    /// A hash that is the same wherever the same builder runs with the same arguments.
+    ///
+    /// It covers, in this order and each list with its length: the vertices (name, parallelism,
+    /// coordinator, determinacy), the edges (producer, consumer, distribution) and the vertex of
+    /// each sink. Not where the sinks publish: only the `JobMaster`'s directories count, and a
+    /// worker that was started elsewhere would make another absolute path of a relative one.
+    pub fn hash(&self) -> u64 {
+        let mut hasher = StableHasher::new("job graph");
+        hasher.number(self.vertices.len() as u64);
+        for vertex in &self.vertices {
+            hash_vertex(&mut hasher, vertex);
+        }
+        hasher.number(self.edges.len() as u64);
+        for edge in &self.edges {
+            hasher.number(u64::from(edge.producer.0));
+            hasher.number(u64::from(edge.consumer.0));
+            hasher.number(match edge.distribution {
+                Distribution::AllToAll => 0,
+                Distribution::Pointwise => 1,
+                Distribution::Broadcast => 2,
+            });
+        }
+        hasher.number(self.sinks.len() as u64);
+        for sink in &self.sinks {
+            hasher.number(u64::from(sink.vertex.0));
+        }
+        hasher.finish()
+    }
+
     fn data_sets(&self) -> impl Iterator<Item = (DataSetId, &JobEdge)> + '_ {
         (0..).map(DataSetId).zip(&self.edges)
+    }
+}
+
+/// An undecided parallelism is hashed as zero, which no fixed one can be.
+fn hash_vertex(hasher: &mut StableHasher, vertex: &JobVertex) {
+    hasher.bytes(vertex.name.as_bytes());
+    hasher.number(match vertex.parallelism {
+        Parallelism::Decided => 0,
+        Parallelism::Fixed(parallelism) => u64::from(parallelism),
+    });
+    hasher.number(match vertex.coordinator {
+        None => 0,
+        Some(CoordinatorKind::Source) => 1,
+    });
+    hasher.number(match vertex.determinacy {
+        Determinacy::Determinate => 0,
+        Determinacy::Indeterminate => 1,
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph() -> JobGraph {
+        let vertex = |name: &str, parallelism, coordinator| JobVertex {
+            name: name.to_owned(),
+            parallelism,
+            coordinator,
+            determinacy: Determinacy::Determinate,
+        };
+        JobGraph {
+            vertices: vec![
+                vertex("read", Parallelism::Decided, Some(CoordinatorKind::Source)),
+                vertex("count", Parallelism::Fixed(4), None),
+            ],
+            edges: vec![JobEdge {
+                producer: JobVertexId(0),
+                consumer: JobVertexId(1),
+                distribution: Distribution::AllToAll,
+            }],
+            sinks: vec![SinkSpec {
+                vertex: JobVertexId(1),
+                directory: "/out".to_owned(),
+                overwrite: false,
+            }],
+        }
+    }
+
+    #[test]
+    fn the_hash_never_changes() {
+        assert_eq!(graph().hash(), 12_484_912_461_847_024_305);
+    }
+
+    #[test]
+    fn the_hash_tells_what_differs() {
+        let changes: [fn(&mut JobGraph); 7] = [
+            |graph| graph.vertices[0].name.push('s'),
+            |graph| graph.vertices[1].parallelism = Parallelism::Fixed(5),
+            |graph| graph.vertices[0].coordinator = None,
+            |graph| graph.vertices[1].determinacy = Determinacy::Indeterminate,
+            |graph| graph.edges[0].distribution = Distribution::Broadcast,
+            |graph| graph.edges.clear(),
+            |graph| graph.sinks[0].vertex = JobVertexId(0),
+        ];
+        for (index, change) in changes.into_iter().enumerate() {
+            let mut other = graph();
+            change(&mut other);
+            assert_ne!(other.hash(), graph().hash(), "change {index}");
+        }
+    }
+
+    #[test]
+    fn a_worker_started_elsewhere_has_the_same_hash() {
+        let mut elsewhere = graph();
+        elsewhere.sinks[0].directory = "/srv/out".to_owned();
+        assert_eq!(elsewhere.hash(), graph().hash());
     }
 }

@@ -18,6 +18,7 @@ mod job_outcome;
 mod kill_plan;
 mod lsn;
 mod options;
+mod planning;
 mod recovery_report;
 mod timestamp;
 mod vertex_plan;
@@ -31,12 +32,14 @@ pub use job_event::{
     JobEvent, JobSubmission, LogPosition, PreviousLife, RecoveryDecision, ResetReason, VertexReset,
 };
 pub use job_graph::{
-    CoordinatorKind, Determinacy, Distribution, JobEdge, JobGraph, JobVertex, Parallelism, SinkSpec,
+    CoordinatorKind, Determinacy, Distribution, GraphError, JobEdge, JobGraph, JobVertex,
+    Parallelism, SinkSpec,
 };
 pub use job_outcome::{JobOutcome, JobState, JobStatus, VertexStatus};
 pub use kill_plan::{KillHow, KillPoint, KillWhen};
 pub use lsn::Lsn;
 pub use options::{Options, StoreKind};
+pub use planning::{InputStatistics, plan_vertex};
 pub use recovery_report::{Fate, FateLine, RecoveryPhases, RecoveryReport};
 pub use timestamp::Timestamp;
-pub use vertex_plan::{InputRange, VertexPlan};
+pub use vertex_plan::{InputRange, VertexPlan, input_id};
