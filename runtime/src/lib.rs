@@ -8,9 +8,11 @@
 //! - Nothing iterates in an order that is not determined.
 
 mod action;
+mod alarm;
 mod commit;
 mod coordinator;
 mod decision;
+mod epoch_fence;
 mod input;
 mod job_event;
 mod job_graph;
@@ -20,8 +22,11 @@ mod lsn;
 mod options;
 mod planning;
 mod recovery_report;
+mod shuffle_service;
+mod task_executor;
 mod timestamp;
 mod vertex_plan;
+mod worker_timeouts;
 
 pub use action::Action;
 pub use commit::{CommitPlan, OutputPreparation};
@@ -41,5 +46,8 @@ pub use lsn::Lsn;
 pub use options::{Options, StoreKind};
 pub use planning::{InputStatistics, plan_vertex};
 pub use recovery_report::{Fate, FateLine, RecoveryPhases, RecoveryReport};
+pub use shuffle_service::{ShuffleService, ShuffleServiceAction, ShuffleServiceInput};
+pub use task_executor::{TaskExecutor, TaskExecutorAction, TaskExecutorInput};
 pub use timestamp::Timestamp;
 pub use vertex_plan::{InputRange, VertexPlan, input_id};
+pub use worker_timeouts::WorkerTimeouts;

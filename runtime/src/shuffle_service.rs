@@ -1,0 +1,214 @@
+//! What a `ShuffleService` decides: whose partitions it keeps, and for how long.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use regrow_protocol::{Envelope, Epoch, ExecutionAttemptId, RunId, ToShuffleService};
+
+use crate::{
+    Timestamp, WorkerTimeouts,
+    alarm::Alarm,
+    epoch_fence::{Admission, EpochFence},
+};
+
+/// Keeps the partitions of runs until a master releases them by name, the run ends, or no master
+/// came back within the retention time-out.
+#[derive(Debug)]
+pub struct ShuffleService {
+    timeouts: WorkerTimeouts,
+    fence: EpochFence,
+    /// Runs that may have partitions here, with the time since which their master is lost.
+    runs: BTreeMap<RunId, Option<Timestamp>>,
+    alarm: Alarm,
+}
+
+/// Something that happened to a `ShuffleService`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ShuffleServiceInput {
+    /// Data directories were taken over that hold partitions of these runs. Nobody is known to own
+    /// them, so they stay, and their time-out begins.
+    RunsFound(Vec<RunId>),
+    /// A master says something.
+    Command(Envelope<ToShuffleService>),
+    /// A master registered with this process.
+    MasterRegistered {
+        /// Of which run.
+        run: RunId,
+        /// Which master.
+        epoch: Epoch,
+    },
+    /// A master is gone, or its connection is.
+    MasterLost {
+        /// Of which run.
+        run: RunId,
+        /// Which master.
+        epoch: Epoch,
+    },
+    /// The output of an attempt is superseded.
+    Discard {
+        /// Whose.
+        attempt: ExecutionAttemptId,
+    },
+    /// The worker knows that a run ended, or gave it up.
+    RunEnded {
+        /// Which one.
+        run: RunId,
+    },
+    /// A moment asked for by [`ShuffleServiceAction::WakeAt`] has come.
+    Woken,
+}
+
+/// A wish; the shell carries it out, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShuffleServiceAction {
+    /// Report all partitions of a run with metrics, one message per data directory.
+    ReportPartitions {
+        /// Which run.
+        run: RunId,
+        /// The epoch to report in.
+        epoch: Epoch,
+    },
+    /// Remove outputs, the finish record of each first.
+    ReleasePartitions {
+        /// Whose.
+        attempts: Vec<ExecutionAttemptId>,
+    },
+    /// Remove all outputs of a run.
+    ReleaseRun {
+        /// Which one.
+        run: RunId,
+    },
+    /// Say `Woken` at a moment, or as soon as possible after it. A later wish does not replace it.
+    WakeAt(Timestamp),
+}
+
+type Actions = Vec<ShuffleServiceAction>;
+
+impl ShuffleService {
+    /// A service that knows of no run.
+    pub fn new(timeouts: WorkerTimeouts) -> Self {
+        Self {
+            timeouts,
+            fence: EpochFence::default(),
+            runs: BTreeMap::new(),
+            alarm: Alarm::default(),
+        }
+    }
+
+    /// How many commands of older epochs, or for ended runs, were refused.
+    pub fn refused_commands(&self) -> u64 {
+        self.fence.refused()
+    }
+
+    /// Handles one input; the actions are to be carried out in order.
+    pub fn handle(&mut self, now: Timestamp, input: ShuffleServiceInput) -> Actions {
+        let mut actions = Vec::new();
+        match input {
+            ShuffleServiceInput::RunsFound(runs) => {
+                for run in runs {
+                    self.runs.entry(run).or_insert(Some(now));
+                }
+            }
+            ShuffleServiceInput::Command(envelope) => self.command(envelope, &mut actions),
+            ShuffleServiceInput::MasterRegistered { run, epoch } => self.follow(run, epoch),
+            ShuffleServiceInput::MasterLost { run, epoch } => self.lose_master(now, run, epoch),
+            ShuffleServiceInput::Discard { attempt } => {
+                actions.push(ShuffleServiceAction::ReleasePartitions { attempts: vec![attempt] });
+            }
+            ShuffleServiceInput::RunEnded { run } => {
+                self.release_run(run, &mut actions);
+                self.fence.forget(run);
+            }
+            ShuffleServiceInput::Woken => self.alarm.rang(now),
+        }
+        self.expire(now, &mut actions);
+        if let Some(moment) = self.alarm.set(self.next_deadline()) {
+            actions.push(ShuffleServiceAction::WakeAt(moment));
+        }
+        actions
+    }
+
+    fn command(&mut self, envelope: Envelope<ToShuffleService>, actions: &mut Actions) {
+        let Envelope { run, epoch, message } = envelope;
+        match self.fence.admit(run, epoch) {
+            Admission::Refused => return,
+            Admission::Ended => {
+                match message {
+                    // Repeated, because it may have failed the first time.
+                    ToShuffleService::ReleaseRun => {
+                        actions.push(ShuffleServiceAction::ReleaseRun { run });
+                    }
+                    ToShuffleService::GetAllPartitionsWithMetrics
+                    | ToShuffleService::ReleasePartitions { .. } => self.fence.refuse(),
+                }
+                return;
+            }
+            Admission::Raised => {
+                self.runs.insert(run, None);
+            }
+            Admission::Current => {}
+        }
+        match message {
+            ToShuffleService::GetAllPartitionsWithMetrics => {
+                self.runs.insert(run, None);
+                actions.push(ShuffleServiceAction::ReportPartitions { run, epoch });
+            }
+            ToShuffleService::ReleasePartitions { mut attempts } => {
+                // A master releases what is its own.
+                let named = attempts.len();
+                attempts.retain(|attempt| attempt.run == run);
+                if attempts.len() < named {
+                    self.fence.refuse();
+                }
+                if !attempts.is_empty() {
+                    actions.push(ShuffleServiceAction::ReleasePartitions { attempts });
+                }
+            }
+            ToShuffleService::ReleaseRun => {
+                self.release_run(run, actions);
+                self.fence.end(run);
+            }
+        }
+    }
+
+    fn follow(&mut self, run: RunId, epoch: Epoch) {
+        match self.fence.admit(run, epoch) {
+            Admission::Refused | Admission::Ended => {}
+            Admission::Current | Admission::Raised => {
+                self.runs.insert(run, None);
+            }
+        }
+    }
+
+    fn lose_master(&mut self, now: Timestamp, run: RunId, epoch: Epoch) {
+        if epoch < self.fence.epoch(run) {
+            return;
+        }
+        if let Some(lost_at) = self.runs.get_mut(&run) {
+            lost_at.get_or_insert(now);
+        }
+    }
+
+    fn expire(&mut self, now: Timestamp, actions: &mut Actions) {
+        let Some(timeout) = self.timeouts.registration_timeout else { return };
+        let due = |lost_at: &Option<Timestamp>| lost_at.is_some_and(|at| at.after(timeout) <= now);
+        let expired: Vec<RunId> =
+            self.runs.iter().filter(|(_, lost_at)| due(lost_at)).map(|(run, _)| *run).collect();
+        for run in expired {
+            self.release_run(run, actions);
+            self.fence.forget(run);
+        }
+    }
+
+    fn release_run(&mut self, run: RunId, actions: &mut Actions) {
+        self.runs.remove(&run);
+        actions.push(ShuffleServiceAction::ReleaseRun { run });
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        let timeout = self.timeouts.registration_timeout?;
+        self.runs.values().flatten().min().map(|lost_at| lost_at.after(timeout))
+    }
+}

@@ -1,0 +1,82 @@
+//! What a `TaskExecutor` hears and what it wants done.
+
+use regrow_protocol::{
+    Envelope, Epoch, ExecutionAttemptId, FinishRecord, RunId, Split, TaskDeployment, TaskFailure,
+    ToJobMaster, ToTaskExecutor,
+};
+
+use crate::Timestamp;
+
+/// Something that happened to a worker.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TaskExecutorInput {
+    /// A master, or the Dispatcher for it, says something.
+    Command(Envelope<ToTaskExecutor>),
+    /// The runner sealed an attempt.
+    AttemptFinished(FinishRecord),
+    /// An attempt ended without a result.
+    AttemptFailed {
+        /// Which one.
+        attempt: ExecutionAttemptId,
+        /// Why.
+        failure: TaskFailure,
+    },
+    /// A running attempt wants its next split.
+    SplitWanted {
+        /// Which one.
+        attempt: ExecutionAttemptId,
+        /// Number of the request within the attempt, from 0.
+        request: u64,
+    },
+    /// The connection to the master of an epoch closed, or that master is known to be gone. An
+    /// older epoch than the one that is followed changes nothing.
+    MasterLost {
+        /// Of which run.
+        run: RunId,
+        /// Which master.
+        epoch: Epoch,
+    },
+    /// A moment asked for by [`TaskExecutorAction::WakeAt`] has come.
+    Woken,
+}
+
+/// A wish; the shell carries it out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TaskExecutorAction {
+    /// Have the runner start an attempt; a slot is free for it.
+    Start(Box<TaskDeployment>),
+    /// Have the runner stop an attempt; it answers with a failure, or with a finish if the attempt
+    /// was sealed before it heard.
+    Cancel {
+        /// Which one.
+        attempt: ExecutionAttemptId,
+    },
+    /// Hand an attempt the split that it waits for.
+    DeliverSplit {
+        /// Which one.
+        attempt: ExecutionAttemptId,
+        /// The split, or none when nothing is left to read.
+        split: Option<Split>,
+    },
+    /// Tell the master of the run.
+    Post(Envelope<ToJobMaster>),
+    /// Tell the `ShuffleService` of this process who leads a run.
+    FollowMaster {
+        /// Which run.
+        run: RunId,
+        /// Who leads it.
+        epoch: Epoch,
+    },
+    /// Have the output and finish record of an attempt removed.
+    Discard {
+        /// Whose.
+        attempt: ExecutionAttemptId,
+    },
+    /// Have all of a run removed: it ended, or no master came back within the time-out.
+    ReleaseRun {
+        /// Which one.
+        run: RunId,
+    },
+    /// Say `Woken` at a moment, or as soon as possible after it. A later wish does not replace it.
+    WakeAt(Timestamp),
+}
