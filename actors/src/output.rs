@@ -1,0 +1,98 @@
+//! Publishes the files of a job's sinks, once.
+//!
+//! Layout of an output directory while a run writes to it:
+//! ```text
+//! OUT/part-00000.csv ...          published files, and nothing else of ours after the end
+//! OUT/.regrow-<run id>/owner      which job and run stage here, where the manifest will be
+//! OUT/.regrow-<run id>/...        staged files; their names are chosen by the tasks
+//! OUT/.regrow-<run id>/manifest   (first sink only) what is to be published, once it is decided
+//! ```
+//! Invariants:
+//! - The manifest is written once, atomically, and whoever finds one follows it: it is the point
+//!   from which the output is published, whatever happens.
+//! - Each step may be the last before a crash; doing all of them again ends in the same listing.
+//! - No file is replaced or removed but those that the manifest lists, and only as it lists them.
+
+mod disk;
+mod error;
+mod listing;
+mod manifest;
+mod prepare;
+mod publish;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use regrow_protocol::{ExecutionAttemptId, JobId, RunId};
+use regrow_runtime::{CommitPlan, OutputPreparation, SinkSpec};
+
+use self::disk::Disk;
+pub use self::error::OutputError;
+
+/// Publishes the files of one run. Its calls block on the disk: use it on a thread of its own.
+///
+/// Clones exclude each other, so a thread that an ended life left behind cannot interfere with the
+/// life after it.
+#[derive(Clone, Debug)]
+pub struct OutputCommitter {
+    job: JobId,
+    disk: Disk,
+    one_at_a_time: Arc<Mutex<()>>,
+}
+
+impl OutputCommitter {
+    /// Publishes in the name of `job`.
+    pub fn new(job: JobId) -> Self {
+        Self { job, disk: Disk::default(), one_at_a_time: Arc::default() }
+    }
+
+    /// Makes the hidden directories; gives them, one per sink. Doing it again changes nothing.
+    ///
+    /// # Errors
+    /// When an output directory cannot be used: nothing of anybody was harmed, the job fails.
+    pub fn prepare(&self, preparation: &OutputPreparation) -> Result<Vec<String>, OutputError> {
+        let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        prepare::prepare(&self.disk, &self.job, preparation)
+    }
+
+    /// The attempts whose staged files are missing or differ from their records, ascending. Looks
+    /// at lengths, and at contents too when the host restarted since the files were staged.
+    pub fn lost_staged_files(&self, plan: &CommitPlan) -> Vec<ExecutionAttemptId> {
+        let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        publish::lost_staged_files(plan)
+    }
+
+    /// Publishes the winners of `plan`, or what an earlier call decided to publish.
+    ///
+    /// # Errors
+    /// When a file is in the way or gone, or the disk refuses: the file is named.
+    pub fn commit(&self, plan: &CommitPlan) -> Result<(), OutputError> {
+        let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        publish::commit(&self.disk, &self.job, plan)
+    }
+
+    /// Removes what `run` staged; published files stay. For runs that ended, however they did.
+    ///
+    /// # Errors
+    /// When a hidden directory cannot be removed; call it again.
+    pub fn clean_up(&self, run: RunId, sinks: &[SinkSpec]) -> Result<(), OutputError> {
+        let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first sink's directory holds the manifest: it goes last, so that the others never
+        // look like leftovers of a run that published nothing.
+        for sink in sinks.iter().rev() {
+            self.disk.remove_directory(&hidden_directory(sink, run))?;
+        }
+        Ok(())
+    }
+}
+
+/// Prefix of all hidden directories.
+const HIDDEN_PREFIX: &str = ".regrow-";
+
+fn hidden_directory(sink: &SinkSpec, run: RunId) -> PathBuf {
+    Path::new(&sink.directory).join(format!("{HIDDEN_PREFIX}{run}"))
+}

@@ -1,0 +1,125 @@
+//! Makes output directories ready before the first task runs.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use regrow_protocol::{JobId, RunId};
+use regrow_runtime::{OutputPreparation, SinkSpec};
+
+use super::{
+    HIDDEN_PREFIX, OutputError,
+    disk::Disk,
+    hidden_directory,
+    listing::Listing,
+    manifest::{Manifest, Owner},
+};
+
+pub(super) fn prepare(
+    disk: &Disk,
+    job: &JobId,
+    preparation: &OutputPreparation,
+) -> Result<Vec<String>, OutputError> {
+    let OutputPreparation { run, sinks, recovering: _ } = preparation;
+    let Some(manifest) = Manifest::path(*run, sinks) else { return Ok(Vec::new()) };
+    for sink in sinks {
+        disk.create_output_directory(Path::new(&sink.directory))?;
+    }
+    check_apart(sinks)?;
+    let missing = missing_hidden_directories(*run, sinks)?;
+    let owner = Owner { job: job.clone(), run: *run, manifest, boot: boot_id() };
+    for sink in missing {
+        let hidden = hidden_directory(sink, *run);
+        disk.create_directory(&hidden)?;
+        owner.write(disk, &hidden)?;
+        disk.sync_directory(Path::new(&sink.directory))?;
+    }
+    Ok(sinks
+        .iter()
+        .map(|sink| hidden_directory(sink, *run).to_string_lossy().into_owned())
+        .collect())
+}
+
+/// Names this start of the host, where the system tells.
+pub(super) fn boot_id() -> Option<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Sinks whose hidden directory is still to be made; all others were made, whole, by an earlier
+/// call. Changes nothing, so that a refusal leaves nothing behind.
+fn missing_hidden_directories(
+    run: RunId,
+    sinks: &[SinkSpec],
+) -> Result<Vec<&SinkSpec>, OutputError> {
+    let mut missing = Vec::new();
+    for sink in sinks {
+        if Owner::read(&hidden_directory(sink, run))?.is_none() {
+            check_free(run, sink)?;
+            missing.push(sink);
+        }
+    }
+    Ok(missing)
+}
+
+fn check_apart(sinks: &[SinkSpec]) -> Result<(), OutputError> {
+    let mut real: Vec<PathBuf> = Vec::new();
+    for sink in sinks {
+        let path = Path::new(&sink.directory);
+        let resolved = fs::canonicalize(path).map_err(|source| OutputError::Io {
+            action: "resolve output directory",
+            path: path.to_owned(),
+            source,
+        })?;
+        for other in &real {
+            let (first, second) =
+                if resolved.starts_with(other) { (other, &resolved) } else { (&resolved, other) };
+            if second.starts_with(first) {
+                return Err(OutputError::SharedDirectory {
+                    first: first.clone(),
+                    second: second.clone(),
+                });
+            }
+        }
+        real.push(resolved);
+    }
+    Ok(())
+}
+
+/// Whether `run` may publish to the directory of `sink`.
+fn check_free(run: RunId, sink: &SinkSpec) -> Result<(), OutputError> {
+    let directory = Path::new(&sink.directory);
+    let listing = Listing::read(directory)?;
+    let own = format!("{HIDDEN_PREFIX}{run}");
+    for name in listing.hidden.iter().filter(|name| **name != own) {
+        check_other_run(directory, name, sink.overwrite)?;
+    }
+    if sink.overwrite {
+        return Ok(());
+    }
+    match listing.parts.first().or_else(|| listing.others.first()) {
+        Some(found) => {
+            Err(OutputError::NotEmpty { directory: directory.to_owned(), found: found.clone() })
+        }
+        None => Ok(()),
+    }
+}
+
+/// A run that is publishing must never be disturbed. One that has not decided yet may be the
+/// leftover of a run that will never come back, so who overwrites passes by.
+fn check_other_run(directory: &Path, name: &str, overwrite: bool) -> Result<(), OutputError> {
+    let owner = Owner::read(&directory.join(name))?;
+    let publishing = owner.as_ref().is_some_and(|owner| owner.manifest.exists());
+    if overwrite && !publishing {
+        return Ok(());
+    }
+    Err(OutputError::OtherRun {
+        directory: directory.to_owned(),
+        owner: match owner {
+            Some(Owner { job, run, .. }) => format!("job {job} (run {run})"),
+            None => format!("run {}", name.trim_start_matches(HIDDEN_PREFIX)),
+        },
+        stage: if publishing { "is publishing its output there" } else { "stages its files there" },
+    })
+}
