@@ -15,14 +15,25 @@ pub trait OperatorCoordinator: Send {
     /// discovered.
     fn start(&self) -> bool;
 
+    /// The input was listed: the delta that notes it.
+    ///
+    /// # Errors
+    /// When these are no splits to work with (too many, or not numbered from 0): fail the job.
+    fn splits_discovered(&self, splits: Vec<Split>) -> Result<CoordinatorDelta, String>;
+
     /// Decides how to answer request number `request` of `attempt` for a split. Repeating a request
-    /// gives the same answer.
+    /// gives the same answer, also when the answer was that nothing is left: splits that came back
+    /// since then go to others.
+    ///
+    /// # Panics
+    /// Before discovery: no attempt runs by then, and any answer would be wrong.
     fn handle_event(&self, attempt: ExecutionAttemptId, request: u64) -> Reply;
 
-    /// An attempt is about to run.
+    /// An attempt is about to run: the delta that gives it the splits [`pinned`](Self::pinned) to its
+    /// subtask, if there are any.
     fn subtask_ready(&self, attempt: ExecutionAttemptId) -> Option<CoordinatorDelta>;
 
-    /// An attempt ended without a result: what it holds goes back.
+    /// An attempt ended without a result: what it holds goes back, to its subtask if it was pinned.
     fn subtask_failed(&self, attempt: ExecutionAttemptId) -> Option<CoordinatorDelta>;
 
     /// A subtask is reset to `checkpoint` ([`NO_CHECKPOINT`]): what its unaccepted attempts hold
@@ -39,10 +50,12 @@ pub trait OperatorCoordinator: Send {
     fn pinned(&self, subtask: u32) -> Option<Vec<Split>>;
 
     /// An attempt that the log does not know as finished claims to have read `splits`: each must be
-    /// known and held by no other attempt. The delta that notes it, or none if the claim is refused.
+    /// known and held by no other attempt, and if splits are pinned to the subtask, it must be
+    /// those. The delta that notes it, or none if the claim is refused. What the attempt held beside
+    /// them goes back.
     fn claim(&self, attempt: ExecutionAttemptId, splits: &[SplitId]) -> Option<CoordinatorDelta>;
 
-    /// Whether `attempt` holds exactly `splits`: a finish counts only if its coordinator knows the
+    /// Whether `attempt` holds exactly `splits`, in this order: a finish counts only if its coordinator knows the
     /// splits that it names.
     fn holds(&self, attempt: ExecutionAttemptId, splits: &[SplitId]) -> bool;
 
@@ -89,7 +102,7 @@ pub enum CoordinatorDelta {
     SplitsAssigned {
         /// To whom.
         attempt: ExecutionAttemptId,
-        /// Which, in order.
+        /// Which, in order; none when the attempt was told that nothing is left.
         splits: Vec<SplitId>,
         /// Number of the request that was answered; none for a claim or pinned splits.
         request: Option<u64>,
