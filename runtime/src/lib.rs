@@ -14,6 +14,7 @@ mod coordinator;
 mod decision;
 mod epoch_fence;
 mod input;
+mod job;
 mod job_event;
 mod job_graph;
 mod job_outcome;
@@ -35,6 +36,9 @@ pub use commit::{CommitPlan, OutputPreparation};
 pub use coordinator::{CoordinatorDelta, NO_CHECKPOINT, OperatorCoordinator, Reply};
 pub use decision::{Decision, Flush};
 pub use input::Input;
+pub use job::{
+    FRUITLESS_PANICS_MAX, Job, LOSSES_MAX, LifeStart, RecoveryError, TASK_CANCELLATION_TIMEOUT,
+};
 pub use job_event::{
     JobEvent, JobSubmission, LogPosition, PreviousLife, RecoveryDecision, ResetReason, VertexReset,
 };

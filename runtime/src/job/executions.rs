@@ -1,0 +1,102 @@
+//! The attempts that are under way.
+
+use std::collections::BTreeMap;
+
+use regrow_protocol::{ExecutionAttemptId, ExecutionVertexId, JobVertexId, PinnedSplits, WorkerId};
+
+/// The current attempts of a job, and those that were told to stop and still hold a slot.
+#[derive(Debug, Default)]
+pub(super) struct Executions {
+    current: BTreeMap<ExecutionVertexId, Execution>,
+    winding_down: BTreeMap<ExecutionAttemptId, WorkerId>,
+    /// Current attempts per vertex, for screens.
+    per_vertex: BTreeMap<JobVertexId, u32>,
+}
+
+/// A current attempt of a subtask.
+#[derive(Clone, Debug)]
+pub(super) struct Execution {
+    pub(super) attempt: ExecutionAttemptId,
+    pub(super) worker: WorkerId,
+    pub(super) stage: ExecutionStage,
+    pub(super) splits: PinnedSplits,
+}
+
+/// How far an attempt is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExecutionStage {
+    /// Its dispatch waits for records.
+    Held,
+    /// It was sent to its worker.
+    Sent,
+}
+
+impl Executions {
+    pub(super) fn insert(&mut self, execution: Execution) {
+        let subtask = execution.attempt.execution_vertex();
+        *self.per_vertex.entry(subtask.vertex).or_default() += 1;
+        self.current.insert(subtask, execution);
+    }
+
+    pub(super) fn get(&self, subtask: ExecutionVertexId) -> Option<&Execution> {
+        self.current.get(&subtask)
+    }
+
+    /// The execution of exactly this attempt, while it is current.
+    pub(super) fn of_attempt(&self, attempt: &ExecutionAttemptId) -> Option<&Execution> {
+        self.get(attempt.execution_vertex()).filter(|execution| execution.attempt == *attempt)
+    }
+
+    pub(super) fn mark_sent(&mut self, attempt: &ExecutionAttemptId) {
+        if let Some(execution) = self.current.get_mut(&attempt.execution_vertex()) {
+            execution.stage = ExecutionStage::Sent;
+        }
+    }
+
+    pub(super) fn remove(&mut self, subtask: ExecutionVertexId) -> Option<Execution> {
+        let execution = self.current.remove(&subtask)?;
+        if let Some(count) = self.per_vertex.get_mut(&subtask.vertex) {
+            *count -= 1;
+        }
+        Some(execution)
+    }
+
+    /// An attempt was told to stop; its slot is not free yet.
+    pub(super) fn wind_down(&mut self, execution: &Execution) {
+        self.winding_down.insert(execution.attempt, execution.worker);
+    }
+
+    /// An attempt that was told to stop has ended; returns whose slot is free now.
+    pub(super) fn wound_down(&mut self, attempt: &ExecutionAttemptId) -> Option<WorkerId> {
+        self.winding_down.remove(attempt)
+    }
+
+    /// Forgets what wound down on a worker that is gone.
+    pub(super) fn forget_winding(&mut self, worker: WorkerId) {
+        self.winding_down.retain(|_, holder| *holder != worker);
+    }
+
+    /// The current attempts on a worker.
+    pub(super) fn on_worker(&self, worker: WorkerId) -> Vec<ExecutionAttemptId> {
+        let here = self.current.values().filter(|execution| execution.worker == worker);
+        here.map(|execution| execution.attempt).collect()
+    }
+
+    /// All subtasks that have a current attempt.
+    pub(super) fn subtasks(&self) -> Vec<ExecutionVertexId> {
+        self.current.keys().copied().collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.current.len()
+    }
+
+    /// Whether nothing runs and nothing winds down.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.current.is_empty() && self.winding_down.is_empty()
+    }
+
+    pub(super) fn count(&self, vertex: JobVertexId) -> u32 {
+        self.per_vertex.get(&vertex).copied().unwrap_or(0)
+    }
+}

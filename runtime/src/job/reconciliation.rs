@@ -1,0 +1,223 @@
+//! What a recovery keeps and what it runs again: one pure function of log and findings.
+
+use std::collections::BTreeMap;
+
+use regrow_protocol::{ExecutionVertexId, JobVertexId, WorkerId};
+
+use super::{
+    executions::Executions,
+    input_ids::InputIds,
+    partition_tracker::PartitionTracker,
+    proofs::Proofs,
+    recorded::Recorded,
+    reset_plan::{Surroundings, plan_resets},
+    verdict::{Verdict, judge},
+};
+use crate::{
+    CoordinatorDelta, Fate, FateLine, NO_CHECKPOINT, RecoveryDecision, ResetReason, VertexReset,
+};
+
+/// What workers reported during the wait.
+pub(super) struct Findings<'a> {
+    pub(super) tracker: &'a PartitionTracker,
+    pub(super) proofs: &'a Proofs,
+    /// Former workers that did not come back.
+    pub(super) lost_workers: Vec<WorkerId>,
+}
+
+/// A decision, and what it says of each subtask.
+pub(super) struct Reconciliation {
+    pub(super) decision: RecoveryDecision,
+    pub(super) lines: Vec<FateLine>,
+}
+
+/// Decides what to keep.
+pub(super) fn reconcile(recorded: &Recorded, findings: &Findings<'_>) -> Reconciliation {
+    let mut trial = Trial {
+        state: recorded.duplicate(),
+        findings,
+        input_ids: InputIds::default(),
+        decision: RecoveryDecision::default(),
+    };
+    trial.decision.lost_workers.clone_from(&findings.lost_workers);
+    trial.note_attempt_numbers();
+    for vertex in recorded.vertices() {
+        trial.accept_proofs(vertex);
+    }
+    trial.reset_what_is_missing();
+    trial.return_splits();
+    trial.reset_for_splits_left();
+    let lines = trial.lines(recorded);
+    Reconciliation { decision: trial.decision, lines }
+}
+
+/// A copy of the recorded state on which the parts of the decision are tried, one after the other.
+struct Trial<'a> {
+    state: Recorded,
+    findings: &'a Findings<'a>,
+    input_ids: InputIds,
+    decision: RecoveryDecision,
+}
+
+impl Trial<'_> {
+    fn note_attempt_numbers(&mut self) {
+        for (subtask, number) in self.findings.proofs.highest_numbers() {
+            let next = self.state.subtask(subtask).map(|record| record.next_attempt);
+            if next.is_some_and(|next| next <= number) {
+                self.decision.attempt_numbers.push((subtask, number));
+                self.state.facts.raise_next_attempt(subtask, number.saturating_add(1));
+            }
+        }
+    }
+
+    fn accept_proofs(&mut self, vertex: JobVertexId) {
+        for subtask in self.state.subtasks(vertex) {
+            if self.state.finish(subtask).is_some() {
+                continue;
+            }
+            for proof in self.findings.proofs.of(subtask) {
+                let verdict = judge(&self.state, self.findings.tracker, &self.input_ids, proof);
+                let Verdict::Counts { claim } = verdict else { continue };
+                let found = (proof.worker, proof.data_directory, proof.record.clone());
+                self.add(RecoveryDecision { found: vec![found], ..RecoveryDecision::default() });
+                if let Some(delta) = claim {
+                    self.add_delta(vertex, delta);
+                }
+                break;
+            }
+        }
+    }
+
+    fn reset_what_is_missing(&mut self) {
+        let mut seeds = Vec::new();
+        for vertex in self.state.vertices() {
+            for subtask in self.state.subtasks(vertex) {
+                let Some(record) = self.state.accepted(subtask) else { continue };
+                let coordinator = self.state.coordinators.get(vertex);
+                if coordinator.is_some_and(|it| !it.holds(record.attempt, &record.splits)) {
+                    seeds.push((subtask, ResetReason::SplitsLeft));
+                } else if !self.findings.tracker.is_available(&self.state, subtask)
+                    && self.state.is_needed(subtask)
+                {
+                    seeds.push((subtask, ResetReason::OutputMissing));
+                }
+            }
+        }
+        self.reset(seeds);
+    }
+
+    /// Splits of attempts that do not count go back to whoever hands them out.
+    fn return_splits(&mut self) {
+        let vertices: Vec<JobVertexId> = self.state.coordinators.vertices().collect();
+        for vertex in vertices {
+            for subtask in self.state.subtasks(vertex) {
+                if self.state.finish(subtask).is_none() {
+                    self.reset_coordinator(subtask, None);
+                }
+            }
+        }
+    }
+
+    /// A source is complete only when nothing is left to hand out.
+    fn reset_for_splits_left(&mut self) {
+        let vertices: Vec<JobVertexId> = self.state.coordinators.vertices().collect();
+        for vertex in vertices {
+            let left = self.state.coordinators.get(vertex).is_some_and(|it| !it.is_exhausted());
+            if left && self.state.is_complete(vertex) {
+                let subtask = ExecutionVertexId { vertex, subtask: 0 };
+                self.reset(vec![(subtask, ResetReason::SplitsLeft)]);
+            }
+        }
+    }
+
+    fn reset(&mut self, seeds: Vec<(ExecutionVertexId, ResetReason)>) {
+        let surroundings = Surroundings {
+            recorded: &self.state,
+            tracker: self.findings.tracker,
+            executions: &Executions::default(),
+        };
+        for reset in plan_resets(surroundings, seeds) {
+            let accepted = self.state.accepted(reset.subtask).map(|record| record.attempt);
+            let subtask = reset.subtask;
+            let pinned = match reset.reason {
+                ResetReason::SplitsLeft => None,
+                _ => accepted,
+            };
+            self.add(RecoveryDecision { resets: vec![reset], ..RecoveryDecision::default() });
+            if self.state.coordinators.get(subtask.vertex).is_some() {
+                self.reset_coordinator(subtask, pinned);
+            }
+        }
+    }
+
+    fn reset_coordinator(
+        &mut self,
+        subtask: ExecutionVertexId,
+        finished: Option<regrow_protocol::ExecutionAttemptId>,
+    ) {
+        let Some(coordinator) = self.state.coordinators.get(subtask.vertex) else { return };
+        if let Some(delta) = coordinator.subtask_reset(subtask.subtask, NO_CHECKPOINT, finished) {
+            self.add_delta(subtask.vertex, delta);
+        }
+    }
+
+    fn add_delta(&mut self, vertex: JobVertexId, delta: CoordinatorDelta) {
+        let number = self.state.coordinators.next_number(vertex);
+        let deltas = vec![(vertex, number, delta)];
+        self.add(RecoveryDecision { deltas, ..RecoveryDecision::default() });
+    }
+
+    /// Tries a part of the decision and keeps it.
+    fn add(&mut self, part: RecoveryDecision) {
+        self.state.try_out(&part);
+        self.decision.found.extend(part.found);
+        self.decision.resets.extend(part.resets);
+        self.decision.deltas.extend(part.deltas);
+    }
+
+    fn lines(&self, before: &Recorded) -> Vec<FateLine> {
+        let resets: BTreeMap<ExecutionVertexId, &VertexReset> =
+            self.decision.resets.iter().map(|reset| (reset.subtask, reset)).collect();
+        let mut lines = Vec::new();
+        for vertex in before.vertices() {
+            for subtask in before.subtasks(vertex) {
+                lines.push(self.line(before, subtask, resets.get(&subtask).copied()));
+            }
+        }
+        lines
+    }
+
+    fn line(
+        &self,
+        before: &Recorded,
+        subtask: ExecutionVertexId,
+        reset: Option<&VertexReset>,
+    ) -> FateLine {
+        let kept = self.state.accepted(subtask).map(|record| record.attempt);
+        let logged = before.accepted(subtask).map(|record| record.attempt);
+        let (attempt, fate, reason) = match (reset, kept, logged) {
+            (Some(reset), ..) => (logged, Fate::Rerun, describe(&reset.reason)),
+            (None, Some(kept), Some(_)) => (Some(kept), Fate::KeptLog, "finished, as the log says"),
+            (None, Some(kept), None) => {
+                (Some(kept), Fate::KeptFile, "finished, as its finish record proves")
+            }
+            (None, None, _) => (None, Fate::Rerun, "had not finished"),
+        };
+        FateLine { subtask, attempt, fate, reason: reason.to_owned() }
+    }
+}
+
+/// Why a subtask runs again, for people.
+fn describe(reason: &ResetReason) -> &'static str {
+    match reason {
+        ResetReason::Failed { .. } => "failed",
+        ResetReason::WorkerLost => "its worker was lost",
+        ResetReason::PartitionLost { .. } => "its output is damaged or gone",
+        ResetReason::OutputMissing => "its output is needed and was reported by nobody",
+        ResetReason::InputChanged => "input changed",
+        ResetReason::InputLost => "its input was lost",
+        ResetReason::Cancelled => "its worker ended it",
+        ResetReason::SplitsLeft => "splits of its source are left",
+        ResetReason::StagedFileLost => "its staged output file is gone",
+    }
+}

@@ -1,0 +1,298 @@
+//! Adaptive batch scheduling: initializing vertices, choosing what runs next, and where.
+
+use regrow_protocol::{
+    ExecutionAttemptId, ExecutionVertexId, JobVertexId, PinnedSplits, Split, WorkerId,
+};
+
+use super::{
+    Job, Output,
+    executions::{Execution, ExecutionStage},
+    held::HeldAction,
+};
+use crate::{
+    Action, CoordinatorDelta, Decision, Distribution, Flush, InputStatistics, JobEvent, Lsn,
+    Parallelism, plan_vertex,
+};
+
+impl Job {
+    /// Asks for the splits of sources that were never listed.
+    pub(super) fn discover_splits(&mut self, out: &mut Decision) {
+        let vertices: Vec<JobVertexId> = self.recorded.coordinators.vertices().collect();
+        for vertex in vertices {
+            let fresh = self.recorded.coordinators.get(vertex).is_some_and(|it| it.start());
+            if fresh && self.discovering.insert(vertex) {
+                out.actions.push(Action::DiscoverSplits { vertex });
+            }
+        }
+    }
+
+    pub(super) fn splits_discovered(
+        &mut self,
+        vertex: JobVertexId,
+        result: Result<Vec<Split>, String>,
+        out: &mut Decision,
+    ) {
+        let wanted = self.recorded.coordinators.get(vertex).is_some_and(|it| it.start());
+        if !wanted || self.is_ending() {
+            return;
+        }
+        match result {
+            Ok(splits) => {
+                let delta = CoordinatorDelta::SplitsDiscovered { splits };
+                self.record_delta(vertex, delta, out);
+                self.look_for_plans = true;
+            }
+            Err(error) => self.fail(error, out),
+        }
+    }
+
+    /// Records a change of a coordinator under its next number.
+    pub(super) fn record_delta(
+        &mut self,
+        vertex: JobVertexId,
+        delta: CoordinatorDelta,
+        out: &mut Decision,
+    ) -> Lsn {
+        let number = self.recorded.coordinators.next_number(vertex);
+        self.record(JobEvent::CoordinatorChanged { vertex, number, delta }, out)
+    }
+
+    /// Initializes every vertex whose parallelism and input ranges can be decided.
+    pub(super) fn initialize_vertices(&mut self, out: &mut Decision) {
+        if !std::mem::take(&mut self.look_for_plans) {
+            return;
+        }
+        for vertex in self.recorded.vertices() {
+            if self.recorded.plan(vertex).is_some() || !self.can_initialize(vertex) {
+                continue;
+            }
+            let inputs = self.statistics(vertex);
+            let coordinator = self.recorded.coordinators.get(vertex);
+            let source_bytes = coordinator.and_then(|it| it.discovered_bytes());
+            let graph = self.recorded.graph();
+            let plan = plan_vertex(graph, vertex, &inputs, source_bytes, &self.options);
+            self.record(JobEvent::JobVertexInitialized { vertex, plan }, out);
+            self.refresh_ready(vertex);
+            self.settle_proofs(out);
+        }
+    }
+
+    fn can_initialize(&self, vertex: JobVertexId) -> bool {
+        let graph = self.recorded.graph();
+        let decided = graph.vertices[vertex.0 as usize].parallelism == Parallelism::Decided;
+        let discovered = match self.recorded.coordinators.get(vertex) {
+            Some(coordinator) => coordinator.discovered_bytes().is_some(),
+            None => true,
+        };
+        discovered
+            && graph.inputs(vertex).all(|(_, edge)| match edge.distribution {
+                Distribution::AllToAll if decided => self.recorded.is_complete(edge.producer),
+                Distribution::Broadcast if decided => self.recorded.is_complete(edge.producer),
+                Distribution::AllToAll | Distribution::Broadcast | Distribution::Pointwise => {
+                    self.recorded.plan(edge.producer).is_some()
+                }
+            })
+    }
+
+    /// What is known of the inputs of a vertex, in the order of its edges.
+    fn statistics(&self, vertex: JobVertexId) -> Vec<InputStatistics> {
+        let graph = self.recorded.graph();
+        let inputs = graph.inputs(vertex).map(|(data_set, edge)| {
+            let outputs = graph.outputs(edge.producer);
+            let output = outputs.into_iter().position(|(id, _)| id == data_set).unwrap_or(0);
+            let plan = self.recorded.plan(edge.producer);
+            let subpartitions =
+                plan.and_then(|plan| plan.output_subpartitions.get(output).copied()).unwrap_or(1);
+            let measured = self.recorded.is_complete(edge.producer);
+            InputStatistics {
+                producer_parallelism: plan.map_or(1, |plan| plan.parallelism),
+                subpartitions,
+                subpartition_bytes: if measured {
+                    self.sum_bytes(edge.producer, output, subpartitions)
+                } else {
+                    Vec::new()
+                },
+            }
+        });
+        inputs.collect()
+    }
+
+    fn sum_bytes(&self, producer: JobVertexId, output: usize, subpartitions: u32) -> Vec<u64> {
+        let mut sums = vec![0_u64; subpartitions as usize];
+        for subtask in self.recorded.subtasks(producer) {
+            let Some(record) = self.recorded.accepted(subtask) else { continue };
+            let Some(metrics) = record.outputs.get(output) else { continue };
+            for (index, bytes) in metrics.subpartition_bytes.iter() {
+                if let Some(sum) = sums.get_mut(index as usize) {
+                    *sum = sum.saturating_add(bytes);
+                }
+            }
+        }
+        sums
+    }
+
+    /// Makes ready every subtask of a vertex that can run.
+    pub(super) fn refresh_ready(&mut self, vertex: JobVertexId) {
+        let recorded = &self.recorded;
+        let waits_for_all = recorded.graph().inputs(vertex).any(|(_, edge)| {
+            edge.distribution != Distribution::Pointwise && !recorded.is_complete(edge.producer)
+        });
+        if waits_for_all {
+            return;
+        }
+        for subtask in self.recorded.subtasks(vertex) {
+            self.refresh_subtask(subtask);
+        }
+    }
+
+    /// Makes a subtask ready if it can run.
+    pub(super) fn refresh_subtask(&mut self, subtask: ExecutionVertexId) {
+        if self.can_run(subtask) && !self.delayed.iter().any(|(_, delayed)| *delayed == subtask) {
+            self.ready.insert(subtask);
+        }
+    }
+
+    fn can_run(&self, subtask: ExecutionVertexId) -> bool {
+        let unfinished =
+            self.recorded.subtask(subtask).is_some_and(|record| record.finish.is_none());
+        unfinished && self.executions.get(subtask).is_none() && self.inputs_are_finished(subtask)
+    }
+
+    /// Whether all producers that a subtask reads are finished.
+    fn inputs_are_finished(&self, subtask: ExecutionVertexId) -> bool {
+        self.recorded.graph().inputs(subtask.vertex).enumerate().all(|(input, (_, edge))| {
+            if self.recorded.is_complete(edge.producer) {
+                return true;
+            }
+            let Some(range) = self.recorded.input_range(subtask, input) else { return false };
+            let vertex = edge.producer;
+            (range.producers_start..range.producers_end).all(|subtask| {
+                self.recorded.finish(ExecutionVertexId { vertex, subtask }).is_some()
+            })
+        })
+    }
+
+    pub(super) fn wake_delayed(&mut self) {
+        while let Some((at, subtask)) = self.delayed.first().copied()
+            && at <= self.now
+        {
+            self.delayed.pop_first();
+            self.refresh_subtask(subtask);
+        }
+    }
+
+    /// Gives ready subtasks to free slots.
+    pub(super) fn dispatch(&mut self, out: &mut Decision) {
+        if !matches!(self.output, Output::Prepared(_)) {
+            return;
+        }
+        while self.workers.has_free_slot() {
+            let Some(subtask) = self.ready.pop_first() else { return };
+            if !self.can_run(subtask) {
+                continue;
+            }
+            let Some(worker) = self.workers.take_slot() else { return };
+            self.dispatch_to(subtask, worker, out);
+        }
+    }
+
+    fn dispatch_to(&mut self, subtask: ExecutionVertexId, worker: WorkerId, out: &mut Decision) {
+        let run = self.recorded.facts.submission.run;
+        let ExecutionVertexId { vertex, subtask: index } = subtask;
+        let number = self.recorded.subtask(subtask).map_or(0, |record| record.next_attempt);
+        let epoch = self.epoch();
+        let attempt = ExecutionAttemptId { run, vertex, subtask: index, epoch, number };
+        let mut waits_for = self.use_worker(worker, out).max(self.dispatch_barrier(subtask));
+        let mut splits = PinnedSplits::None;
+        if let Some(coordinator) = self.recorded.coordinators.get(vertex) {
+            waits_for = waits_for.max(self.recorded.coordinators.barrier(vertex));
+            let delta = coordinator.subtask_ready(attempt);
+            splits = match coordinator.pinned(index) {
+                Some(pinned) => PinnedSplits::Exactly(pinned),
+                None => PinnedSplits::OnRequest,
+            };
+            if let Some(delta) = delta {
+                self.record_delta(vertex, delta, out);
+            }
+        }
+        let stage = ExecutionStage::Held;
+        self.executions.insert(Execution { attempt, worker, stage, splits });
+        self.hold(waits_for, Flush::Now, HeldAction::Submit(attempt), out);
+    }
+
+    /// Notes that a worker gets its first attempt; returns what must be durable before it does.
+    fn use_worker(&mut self, worker: WorkerId, out: &mut Decision) -> Lsn {
+        if let Some(used) = self.recorded.facts.workers.get(&worker)
+            && !used.lost
+        {
+            return used.lsn;
+        }
+        let Some(description) = self.workers.description(worker) else { return Lsn(0) };
+        let data_directory = description.data_directory;
+        self.record(JobEvent::WorkerUsed { worker, data_directory }, out)
+    }
+
+    /// What must be durable before a subtask is dispatched (recovery.md 3.6).
+    fn dispatch_barrier(&self, subtask: ExecutionVertexId) -> Lsn {
+        let vertex = self.recorded.vertex(subtask.vertex);
+        let reset = self.recorded.subtask(subtask).map_or(Lsn(0), |record| record.barrier);
+        let inputs = self.recorded.graph().inputs(subtask.vertex).enumerate();
+        let producers = inputs.map(|(input, (_, edge))| match edge.distribution {
+            Distribution::AllToAll | Distribution::Broadcast => {
+                self.recorded.vertex(edge.producer).last_finish
+            }
+            Distribution::Pointwise => self.last_finish_of(subtask, input, edge.producer),
+        });
+        producers.fold(vertex.initialized.max(reset), Lsn::max)
+    }
+
+    fn last_finish_of(&self, subtask: ExecutionVertexId, input: usize, vertex: JobVertexId) -> Lsn {
+        let Some(range) = self.recorded.input_range(subtask, input) else { return Lsn(0) };
+        let finishes = (range.producers_start..range.producers_end)
+            .filter_map(|subtask| self.recorded.finish(ExecutionVertexId { vertex, subtask }));
+        finishes.map(|finish| finish.lsn).fold(Lsn(0), Lsn::max)
+    }
+
+    /// Sends a dispatch that had waited, if it is still wanted.
+    pub(super) fn send(&mut self, attempt: &ExecutionAttemptId, out: &mut Decision) {
+        let subtask = attempt.execution_vertex();
+        let Some(execution) = self.executions.of_attempt(attempt) else { return };
+        if !self.inputs_are_finished(subtask) {
+            self.withdraw(subtask);
+            return;
+        }
+        let worker = execution.worker;
+        let splits = execution.splits.clone();
+        self.executions.mark_sent(attempt);
+        let deployment = Box::new(self.deployment(*attempt, splits));
+        out.actions.push(Action::SubmitTask { worker, deployment });
+    }
+
+    /// Takes back a dispatch that was not sent; false if there is none.
+    pub(super) fn withdraw(&mut self, subtask: ExecutionVertexId) -> bool {
+        let held = |execution: &Execution| execution.stage == ExecutionStage::Held;
+        if !self.executions.get(subtask).is_some_and(held) {
+            return false;
+        }
+        if let Some(execution) = self.executions.remove(subtask) {
+            self.workers.add_free(execution.worker, 1);
+        }
+        true
+    }
+
+    /// Tells the `ResourceManager` what the job could use, and gives back what it cannot.
+    pub(super) fn declare_demand(&mut self, out: &mut Decision) {
+        let wanted = self.executions.len() + self.ready.len() + self.delayed.len();
+        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
+        let idle = self.ready.is_empty() && self.workers.has_free_slot();
+        if wanted > self.declared_demand || (idle && wanted != self.declared_demand) {
+            self.declared_demand = wanted;
+            out.actions.push(Action::DeclareDemand { slots: wanted });
+        }
+        if idle {
+            for (worker, count) in self.workers.take_all_free() {
+                out.actions.push(Action::ReturnSlots { worker, count });
+            }
+        }
+    }
+}

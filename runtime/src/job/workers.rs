@@ -1,0 +1,179 @@
+//! The workers that a job knows at the moment, and the slots it holds of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regrow_protocol::{DataDirectoryId, WorkerDescription, WorkerId};
+
+use crate::Timestamp;
+
+/// The workers of a job, with free slots in order.
+#[derive(Debug, Default)]
+pub(super) struct Workers {
+    workers: BTreeMap<WorkerId, Worker>,
+    /// (free slots, worker) of workers that can take an attempt.
+    free: BTreeSet<(u32, WorkerId)>,
+    /// The worker that serves each data directory.
+    served: BTreeMap<DataDirectoryId, WorkerId>,
+}
+
+#[derive(Debug, Default)]
+struct Worker {
+    description: Option<WorkerDescription>,
+    disconnected: Option<Timestamp>,
+    free_slots: u32,
+}
+
+impl Workers {
+    /// A connection is open (again).
+    pub(super) fn connect(&mut self, worker: WorkerId) {
+        self.update(worker, |worker| worker.disconnected = None);
+    }
+
+    /// A worker told what it is; it serves its data directory.
+    pub(super) fn register(&mut self, description: WorkerDescription) {
+        self.update(description.worker, |worker| worker.description = Some(description));
+        self.served.insert(description.data_directory, description.worker);
+    }
+
+    /// A worker reported what lies in a data directory: it serves it.
+    pub(super) fn serve(&mut self, data_directory: DataDirectoryId, worker: WorkerId) {
+        self.served.insert(data_directory, worker);
+    }
+
+    /// The connection closed; false if the worker is not known.
+    pub(super) fn disconnect(&mut self, worker: WorkerId, now: Timestamp) -> bool {
+        let known = self.workers.contains_key(&worker);
+        if known {
+            self.update(worker, |worker| worker.disconnected = Some(now));
+        }
+        known
+    }
+
+    /// Workers whose connection closed at or before `deadline`.
+    pub(super) fn disconnected_until(&self, deadline: Timestamp) -> Vec<WorkerId> {
+        let closed = |worker: &Worker| worker.disconnected.is_some_and(|at| at <= deadline);
+        self.workers.iter().filter(|(_, worker)| closed(worker)).map(|(id, _)| *id).collect()
+    }
+
+    /// The oldest closed connection.
+    pub(super) fn first_disconnect(&self) -> Option<Timestamp> {
+        self.workers.values().filter_map(|worker| worker.disconnected).min()
+    }
+
+    /// Forgets a worker; returns the data directories that nobody serves any more.
+    pub(super) fn remove(&mut self, worker: WorkerId) -> Vec<DataDirectoryId> {
+        if let Some(gone) = self.workers.remove(&worker) {
+            self.free.remove(&(gone.free_slots, worker));
+        }
+        let unserved: Vec<DataDirectoryId> =
+            self.served.iter().filter(|(_, id)| **id == worker).map(|(id, _)| *id).collect();
+        for data_directory in &unserved {
+            self.served.remove(data_directory);
+        }
+        unserved
+    }
+
+    /// Slots were granted or became free.
+    pub(super) fn add_free(&mut self, worker: WorkerId, count: u32) {
+        self.update(worker, |worker| worker.free_slots += count);
+    }
+
+    /// Takes a slot of the worker with the most free ones.
+    pub(super) fn take_slot(&mut self) -> Option<WorkerId> {
+        let (_, worker) = *self.free.last()?;
+        self.update(worker, |worker| worker.free_slots -= 1);
+        Some(worker)
+    }
+
+    /// Takes all free slots, to give them back.
+    pub(super) fn take_all_free(&mut self) -> Vec<(WorkerId, u32)> {
+        let free: Vec<(u32, WorkerId)> = std::mem::take(&mut self.free).into_iter().collect();
+        for (_, worker) in &free {
+            self.update(*worker, |worker| worker.free_slots = 0);
+        }
+        free.into_iter().map(|(count, worker)| (worker, count)).collect()
+    }
+
+    pub(super) fn has_free_slot(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    pub(super) fn knows(&self, worker: WorkerId) -> bool {
+        self.workers.contains_key(&worker)
+    }
+
+    /// What a worker told of itself.
+    pub(super) fn description(&self, worker: WorkerId) -> Option<WorkerDescription> {
+        self.workers.get(&worker)?.description
+    }
+
+    /// Whether every known worker has told what it is.
+    pub(super) fn all_registered(&self) -> bool {
+        self.workers.values().all(|worker| worker.description.is_some())
+    }
+
+    /// The data directories that registered workers write to.
+    pub(super) fn directories(&self) -> impl Iterator<Item = DataDirectoryId> + '_ {
+        let descriptions = self.workers.values().filter_map(|worker| worker.description);
+        descriptions.map(|description| description.data_directory)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.workers.is_empty()
+    }
+
+    /// The worker that serves a data directory.
+    pub(super) fn server(&self, data_directory: DataDirectoryId) -> Option<WorkerId> {
+        self.served.get(&data_directory).copied()
+    }
+
+    /// Changes a worker and keeps the order of free slots; makes it if it is new.
+    fn update(&mut self, id: WorkerId, change: impl FnOnce(&mut Worker)) {
+        let worker = self.workers.entry(id).or_default();
+        self.free.remove(&(worker.free_slots, id));
+        change(worker);
+        let usable = worker.description.is_some() && worker.disconnected.is_none();
+        if worker.free_slots > 0 && usable {
+            self.free.insert((worker.free_slots, id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn description(bits: u128) -> WorkerDescription {
+        WorkerDescription {
+            worker: WorkerId::from_bits(bits),
+            data_directory: DataDirectoryId::from_bits(bits),
+            slots: 2,
+        }
+    }
+
+    #[test]
+    fn slots_are_taken_from_the_freest_usable_worker() {
+        let mut workers = Workers::default();
+        for bits in [1, 2] {
+            workers.connect(WorkerId::from_bits(bits));
+            workers.register(description(bits));
+        }
+        workers.add_free(WorkerId::from_bits(1), 1);
+        workers.add_free(WorkerId::from_bits(2), 2);
+        assert_eq!(workers.take_slot(), Some(WorkerId::from_bits(2)));
+        workers.disconnect(WorkerId::from_bits(2), Timestamp(5));
+        assert_eq!(workers.take_slot(), Some(WorkerId::from_bits(1)));
+        assert_eq!(workers.take_slot(), None);
+        workers.connect(WorkerId::from_bits(2));
+        assert_eq!(workers.take_slot(), Some(WorkerId::from_bits(2)));
+    }
+
+    #[test]
+    fn a_data_directory_taken_over_survives_its_first_worker() {
+        let mut workers = Workers::default();
+        workers.register(description(1));
+        workers.serve(DataDirectoryId::from_bits(1), WorkerId::from_bits(2));
+        assert!(workers.remove(WorkerId::from_bits(1)).is_empty());
+        assert_eq!(workers.server(DataDirectoryId::from_bits(1)), Some(WorkerId::from_bits(2)));
+    }
+}
