@@ -1,0 +1,305 @@
+//! One life of what a worker stores.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use regrow_protocol::{DataDirectoryId, ExecutionAttemptId, FinishRecord, RunId};
+use thiserror::Error;
+use tracing::warn;
+
+use crate::{
+    disk_error::{DiskError, During, unless_gone},
+    run_directory::{RELEASED, RunDirectory},
+    run_file::RunFile,
+    run_inventory::RunInventory,
+};
+
+/// Within a data directory: held by the process that uses it.
+const LOCK: &str = "lock";
+
+/// Within the root: held while data directories are made, taken over or removed.
+const ROOT_LOCK: &str = ".lock";
+
+/// The partitions that one worker stores, in a directory that no other process uses.
+///
+/// ```text
+/// <root>/.lock                    held for a moment by who makes or takes over directories
+/// <root>/<data-directory-id>/
+///     lock                        held for as long as this value lives
+///     <run>/                      one file per attempt and data set, see `RunFile`
+///     <run>.released/             a run that is just being removed
+/// ```
+#[derive(Debug)]
+pub struct DataDirectory {
+    root: PathBuf,
+    path: PathBuf,
+    id: DataDirectoryId,
+    runs: Mutex<BTreeMap<RunId, Arc<RunDirectory>>>,
+    _lock: File,
+}
+
+/// Why a data directory cannot be used.
+#[derive(Debug, Error)]
+pub enum DirectoryError {
+    /// Another process, or another worker of this one, uses it: leave it to them.
+    #[error("data directory {} is in use by another worker", .path.display())]
+    InUse {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// The file system refuses: a person must make room, or name another directory.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+impl DataDirectory {
+    /// Makes the directory `id` under `root`, and `root` if it is not there.
+    ///
+    /// # Errors
+    /// When there is one of that id already, or the file system refuses.
+    pub fn create(root: &Path, id: DataDirectoryId) -> Result<Self, DirectoryError> {
+        fs::create_dir_all(root).during("make", root)?;
+        let _root_lock = lock_root(root)?;
+        let path = root.join(id.to_string());
+        fs::create_dir(&path).during("make data directory", &path)?;
+        Self::open(root, id)
+    }
+
+    /// Takes over all directories under `root` that no living process uses, ascending by id, and
+    /// removes what writers of their previous lives left unsealed. Those that cannot be taken over
+    /// are left alone, with a warning if they are not merely in use.
+    ///
+    /// # Errors
+    /// When `root` is there but cannot be read or locked.
+    pub fn take_over(root: &Path) -> Result<Vec<Self>, DirectoryError> {
+        if !root.try_exists().during("look at", root)? {
+            return Ok(Vec::new());
+        }
+        let _root_lock = lock_root(root)?;
+        let mut ids: Vec<DataDirectoryId> = names(root)?
+            .iter()
+            .filter_map(|name| {
+                name.parse().ok().filter(|id: &DataDirectoryId| id.to_string() == *name)
+            })
+            .collect();
+        ids.sort_unstable();
+        let mut taken = Vec::new();
+        for id in ids {
+            match Self::open(root, id) {
+                Ok(directory) => {
+                    directory.remove_unsealed();
+                    taken.push(directory);
+                }
+                Err(DirectoryError::InUse { .. }) => {}
+                Err(error) => warn!(directory = %id, %error, "cannot take over a data directory"),
+            }
+        }
+        Ok(taken)
+    }
+
+    fn open(root: &Path, id: DataDirectoryId) -> Result<Self, DirectoryError> {
+        let path = root.join(id.to_string());
+        let lock_path = path.join(LOCK);
+        let lock = open_lock(&lock_path)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(DirectoryError::InUse { path }),
+            Err(TryLockError::Error(source)) => {
+                return Err(DiskError { action: "lock", path: lock_path, source }.into());
+            }
+        }
+        let runs = Mutex::new(BTreeMap::new());
+        Ok(Self { root: root.to_owned(), path, id, runs, _lock: lock })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> DataDirectoryId {
+        self.id
+    }
+
+    /// The directory that holds all data directories of the host.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Runs of which anything is there, ascending.
+    ///
+    /// # Errors
+    /// When the directory cannot be listed.
+    pub fn runs(&self) -> Result<Vec<RunId>, DiskError> {
+        let mut runs: Vec<RunId> =
+            names(&self.path)?.iter().filter_map(|name| run_of(name).map(|(run, _)| run)).collect();
+        runs.sort_unstable();
+        runs.dedup();
+        Ok(runs)
+    }
+
+    /// What is there of `run`: all that is proven to have finished, and all that is damaged. Files
+    /// that were removed or cut behind the back of this process are noticed.
+    ///
+    /// # Errors
+    /// When the directory of the run cannot be listed; damage in it is no error.
+    pub fn inventory(&self, run: RunId) -> Result<RunInventory, DiskError> {
+        self.known(run)?.map_or_else(|| Ok(RunInventory::default()), |known| known.inventory())
+    }
+
+    /// The record of an attempt that is sealed here, if its outputs are all there.
+    ///
+    /// # Errors
+    /// As [`inventory`](Self::inventory).
+    pub fn finish_of(
+        &self,
+        attempt: ExecutionAttemptId,
+    ) -> Result<Option<FinishRecord>, DiskError> {
+        self.known(attempt.run)?.map_or(Ok(None), |known| known.finish_of(attempt))
+    }
+
+    /// Removes attempts' outputs, the finish record first. Those that are not here are no error, so
+    /// a release may be repeated. Readers that have a partition open read on.
+    ///
+    /// # Errors
+    /// When something could not be removed; the rest is. Try again later.
+    pub fn release(&self, attempts: &[ExecutionAttemptId]) -> Result<(), DiskError> {
+        let mut by_run: BTreeMap<RunId, Vec<ExecutionAttemptId>> = BTreeMap::new();
+        for attempt in attempts {
+            by_run.entry(attempt.run).or_default().push(*attempt);
+        }
+        let mut result = Ok(());
+        for (run, attempts) in by_run {
+            if let Some(known) = self.known(run)?
+                && let Err(error) = known.release(&attempts)
+            {
+                result = Err(error);
+            }
+        }
+        result
+    }
+
+    /// Removes all of a run, unsealed files included. Its writers, if any are left, get
+    /// [`WriteError::Released`](crate::WriteError::Released). May be repeated.
+    ///
+    /// # Errors
+    /// When something could not be removed. Try again later.
+    pub fn release_run(&self, run: RunId) -> Result<(), DiskError> {
+        self.run(run).release_all()?;
+        self.lock().remove(&run);
+        Ok(())
+    }
+
+    /// Removes the directory if it holds nothing of any run, and tells whether it did. It cannot be
+    /// written to afterwards.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn remove_if_empty(&self) -> Result<bool, DirectoryError> {
+        let _root_lock = lock_root(&self.root)?;
+        if names(&self.path)?.iter().any(|name| name != LOCK) {
+            return Ok(false);
+        }
+        let lock_path = self.path.join(LOCK);
+        unless_gone(fs::remove_file(&lock_path)).during("remove", &lock_path)?;
+        unless_gone(fs::remove_dir(&self.path)).during("remove", &self.path)?;
+        Ok(true)
+    }
+
+    /// The directory of a run, which need not be there yet.
+    pub(crate) fn run(&self, run: RunId) -> Arc<RunDirectory> {
+        let mut runs = self.lock();
+        let known =
+            runs.entry(run).or_insert_with(|| Arc::new(RunDirectory::new(run, self.run_path(run))));
+        Arc::clone(known)
+    }
+
+    /// The directory of a run that is there; so that questions about others leave no trace.
+    fn known(&self, run: RunId) -> Result<Option<Arc<RunDirectory>>, DiskError> {
+        if let Some(known) = self.lock().get(&run) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let path = self.run_path(run);
+        let exists = path.try_exists().during("look at", &path)?;
+        Ok(exists.then(|| self.run(run)))
+    }
+
+    fn run_path(&self, run: RunId) -> PathBuf {
+        self.path.join(run.to_string())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<RunId, Arc<RunDirectory>>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes what nobody can seal any more: the lock proves that its writers are dead.
+    fn remove_unsealed(&self) {
+        let removed = names(&self.path)
+            .and_then(|names| names.iter().try_for_each(|name| self.remove_unsealed_in(name)));
+        if let Err(error) = removed {
+            warn!(directory = %self.id, %error, "cannot remove unsealed files of an earlier life");
+        }
+    }
+
+    fn remove_unsealed_in(&self, name: &str) -> Result<(), DiskError> {
+        let path = self.path.join(name);
+        match run_of(name) {
+            Some((run, Standing::Kept)) => remove_temporaries(&path, run),
+            Some((_, Standing::Released)) => fs::remove_dir_all(&path).during("remove", &path),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a run was being removed when its directory was last used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Kept,
+    Released,
+}
+
+/// The run whose directory has this name within a data directory.
+fn run_of(name: &str) -> Option<(RunId, Standing)> {
+    let (id, standing) = match name.strip_suffix(RELEASED) {
+        Some(id) => (id, Standing::Released),
+        None => (name, Standing::Kept),
+    };
+    let run: RunId = id.parse().ok()?;
+    (run.to_string() == id).then_some((run, standing))
+}
+
+fn remove_temporaries(path: &Path, run: RunId) -> Result<(), DiskError> {
+    for name in names(path)? {
+        let path = path.join(&name);
+        match RunFile::parse(run, &name) {
+            Some(RunFile::Temporary(..)) => fs::remove_file(&path).during("remove", &path)?,
+            Some(RunFile::Spill(..)) => fs::remove_dir_all(&path).during("remove", &path)?,
+            Some(RunFile::Partition(_) | RunFile::Finish(_) | RunFile::Log) | None => {}
+        }
+    }
+    Ok(())
+}
+
+/// The names in a directory; none of ours is anything but UTF-8.
+fn names(path: &Path) -> Result<Vec<String>, DiskError> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path).during("list", path)? {
+        names.push(entry.during("list", path)?.file_name().to_string_lossy().into_owned());
+    }
+    Ok(names)
+}
+
+/// Waits until no other process makes or takes over directories; they need some milliseconds.
+fn lock_root(root: &Path) -> Result<File, DiskError> {
+    let path = root.join(ROOT_LOCK);
+    let file = open_lock(&path)?;
+    file.lock().during("lock", &path)?;
+    Ok(file)
+}
+
+fn open_lock(path: &Path) -> Result<File, DiskError> {
+    let open: io::Result<File> =
+        File::options().create(true).truncate(false).write(true).open(path);
+    open.during("open", path)
+}

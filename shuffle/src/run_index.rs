@@ -1,0 +1,316 @@
+//! Which attempts of a run are proven to have finished.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use regrow_protocol::{DataSetId, ExecutionAttemptId, FinishRecord, PartitionId, RunId};
+
+use crate::{
+    disk_error::{DiskError, During},
+    finish_frame::{FINISH_RECORD_BYTES_MAX, FinishFrame, FrameScan},
+    run_file::RunFile,
+    run_inventory::{Damage, RunInventory},
+    trailer::{Trailer, TrailerError},
+};
+
+/// What the directory of a run holds, kept in step with it by [`RunDirectory`].
+///
+/// [`RunDirectory`]: crate::run_directory::RunDirectory
+#[derive(Debug, Default)]
+pub(crate) struct RunIndex {
+    proofs: BTreeMap<ExecutionAttemptId, Proof>,
+    unproven: BTreeMap<ExecutionAttemptId, Unproven>,
+    /// Files that belong to no attempt.
+    strange: Vec<Damage>,
+}
+
+/// A finish and where it is proven.
+#[derive(Clone, Debug)]
+pub(crate) struct Proof {
+    /// The proof itself.
+    pub(crate) record: FinishRecord,
+    /// Where it lies.
+    pub(crate) place: Place,
+}
+
+/// Where a finish record and its outputs lie.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// In files of the attempt, with their lengths; the last one holds the record.
+    Files(Vec<(RunFile, u64)>),
+    /// In the finish log, before this offset.
+    Log(u64),
+}
+
+/// Files of an attempt that prove nothing.
+#[derive(Debug)]
+pub(crate) struct Unproven {
+    /// All of them; the one to remove first is the last.
+    pub(crate) files: Vec<RunFile>,
+    culprit: RunFile,
+    reason: String,
+}
+
+impl RunIndex {
+    /// Reads the directory of `run` at `path`; one that is not there is empty.
+    ///
+    /// # Errors
+    /// When the directory cannot be listed. A file that cannot be read is damage.
+    pub(crate) fn read(path: &Path, run: RunId) -> Result<Self, DiskError> {
+        let mut index = Self::default();
+        let entries = match fs::read_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(index),
+            entries => entries.during("list", path)?,
+        };
+        let mut found: BTreeMap<ExecutionAttemptId, Found> = BTreeMap::new();
+        for entry in entries {
+            let name = entry.during("list", path)?.file_name();
+            let file = name.to_str().and_then(|name| RunFile::parse(run, name));
+            match file {
+                Some(RunFile::Partition(partition)) => {
+                    let trailer = read_trailer(&path.join(name), partition);
+                    let of = found.entry(partition.attempt).or_default();
+                    of.partitions.insert(partition.data_set, trailer);
+                }
+                Some(RunFile::Finish(attempt)) => {
+                    let record = read_finish_file(&path.join(name), attempt);
+                    found.entry(attempt).or_default().finish = Some(record);
+                }
+                Some(RunFile::Log) => index.read_log(&path.join(name), run),
+                // Writers of this life may be at work on them.
+                Some(RunFile::Temporary(..) | RunFile::Spill(..)) => {}
+                None => index.add_strange(path.join(name), "nobody here gives such a name"),
+            }
+        }
+        for (attempt, found) in found {
+            let files = found.files(attempt);
+            match found.find_proof(attempt) {
+                Ok(proof) => index.insert(proof),
+                Err((culprit, reason)) => {
+                    index.unproven.insert(attempt, Unproven { files, culprit, reason });
+                }
+            }
+        }
+        Ok(index)
+    }
+
+    fn read_log(&mut self, path: &Path, run: RunId) {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) => return self.add_strange(path.to_owned(), format!("unreadable: {error}")),
+        };
+        let scan = FrameScan::of(&bytes);
+        for (frame, end) in scan.frames {
+            match frame {
+                FinishFrame::Finished(record) if record.attempt.run == run => {
+                    self.insert(Proof { record: *record, place: Place::Log(end) });
+                }
+                FinishFrame::Finished(record) => {
+                    let reason =
+                        format!("it holds {} of run {}", record.attempt, record.attempt.run);
+                    self.add_strange(path.to_owned(), reason);
+                }
+                FinishFrame::Voided(attempt) => drop(self.proofs.remove(&attempt)),
+            }
+        }
+        for range in scan.damaged {
+            let reason = format!("bytes {} to {} hold no finish record", range.start, range.end);
+            self.add_strange(path.to_owned(), reason);
+        }
+    }
+
+    fn add_strange(&mut self, path: PathBuf, reason: impl Into<String>) {
+        self.strange.push(Damage { attempt: None, path, reason: reason.into() });
+    }
+
+    /// Notes a finish.
+    pub(crate) fn insert(&mut self, proof: Proof) {
+        self.unproven.remove(&proof.record.attempt);
+        self.proofs.insert(proof.record.attempt, proof);
+    }
+
+    /// Notes files of an attempt that prove nothing.
+    pub(crate) fn insert_unproven(
+        &mut self,
+        attempt: ExecutionAttemptId,
+        files: Vec<RunFile>,
+        reason: String,
+    ) {
+        let culprit = files.last().copied().unwrap_or(RunFile::Log);
+        self.unproven.insert(attempt, Unproven { files, culprit, reason });
+    }
+
+    /// The proof that `attempt` finished.
+    pub(crate) fn proof(&self, attempt: ExecutionAttemptId) -> Option<&Proof> {
+        self.proofs.get(&attempt)
+    }
+
+    /// Whether the finish of `attempt` is proven by the log.
+    pub(crate) fn is_logged(&self, attempt: ExecutionAttemptId) -> bool {
+        self.proofs.get(&attempt).is_some_and(|proof| matches!(proof.place, Place::Log(_)))
+    }
+
+    /// Forgets an attempt and gives its files; the one to remove first is the last.
+    pub(crate) fn take_files(&mut self, attempt: ExecutionAttemptId) -> Vec<RunFile> {
+        if let Some(Proof { record: _, place: Place::Files(files) }) = self.proofs.remove(&attempt)
+        {
+            return files.into_iter().map(|(file, _)| file).collect();
+        }
+        self.unproven.remove(&attempt).map(|unproven| unproven.files).unwrap_or_default()
+    }
+
+    /// Finds proofs whose files are not there in full any more, and counts them no longer.
+    pub(crate) fn drop_lost(&mut self, path: &Path) {
+        let log_bytes = length(&path.join(RunFile::Log.to_string()));
+        let lost: Vec<_> = self
+            .proofs
+            .iter()
+            .filter_map(|(attempt, proof)| Some((*attempt, proof.find_loss(path, log_bytes)?)))
+            .collect();
+        for (attempt, (culprit, reason)) in lost {
+            let files = self.take_files(attempt);
+            self.unproven.insert(attempt, Unproven { files, culprit, reason });
+        }
+    }
+
+    /// All that is known.
+    pub(crate) fn inventory(&self, path: &Path) -> RunInventory {
+        let finished = self.proofs.values().map(|proof| proof.record.clone()).collect();
+        let unproven = self.unproven.iter().map(|(attempt, unproven)| Damage {
+            attempt: Some(*attempt),
+            path: path.join(unproven.culprit.to_string()),
+            reason: unproven.reason.clone(),
+        });
+        RunInventory { finished, damaged: unproven.chain(self.strange.iter().cloned()).collect() }
+    }
+}
+
+impl Proof {
+    /// Whether all files are there, with the length they were sealed with.
+    pub(crate) fn is_intact(&self, path: &Path) -> bool {
+        let log_bytes = length(&path.join(RunFile::Log.to_string()));
+        self.find_loss(path, log_bytes).is_none()
+    }
+
+    fn find_loss(&self, path: &Path, log_bytes: Option<u64>) -> Option<(RunFile, String)> {
+        match &self.place {
+            Place::Log(end) if log_bytes >= Some(*end) => None,
+            Place::Log(end) => Some((RunFile::Log, loss(*end, log_bytes))),
+            Place::Files(files) => files.iter().find_map(|(file, bytes)| {
+                let found = length(&path.join(file.to_string()));
+                (found != Some(*bytes)).then(|| (*file, loss(*bytes, found)))
+            }),
+        }
+    }
+}
+
+fn length(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|metadata| metadata.len())
+}
+
+fn loss(sealed: u64, found: Option<u64>) -> String {
+    match found {
+        Some(found) => format!("it was sealed with {sealed} bytes and has {found}"),
+        None => "it was sealed and is gone".to_owned(),
+    }
+}
+
+/// What a directory holds of one attempt with outputs.
+#[derive(Debug, Default)]
+struct Found {
+    partitions: BTreeMap<DataSetId, Result<Trailer, String>>,
+    finish: Option<Result<(FinishRecord, u64), String>>,
+}
+
+impl Found {
+    /// All of them; the one to remove first is the last.
+    fn files(&self, attempt: ExecutionAttemptId) -> Vec<RunFile> {
+        let name =
+            |data_set: &DataSetId| RunFile::Partition(PartitionId { attempt, data_set: *data_set });
+        let finish = self.finish.is_some().then_some(RunFile::Finish(attempt));
+        self.partitions.keys().map(name).chain(finish).collect()
+    }
+
+    fn find_proof(mut self, attempt: ExecutionAttemptId) -> Result<Proof, (RunFile, String)> {
+        let name = |data_set| RunFile::Partition(PartitionId { attempt, data_set });
+        for (data_set, trailer) in &self.partitions {
+            if let Err(reason) = trailer {
+                return Err((name(*data_set), reason.clone()));
+            }
+        }
+        let (record, finish_bytes) = match self.finish.take() {
+            Some(Ok((record, bytes))) => (record, Some(bytes)),
+            Some(Err(reason)) => return Err((RunFile::Finish(attempt), reason)),
+            None => (self.take_trailing_record(attempt)?, None),
+        };
+        let mut files = Vec::new();
+        for output in &record.outputs {
+            let name = name(output.data_set);
+            match self.partitions.remove(&output.data_set) {
+                Some(Ok(trailer)) if trailer.index_checksum == output.checksum => {
+                    files.push((name, trailer.file_bytes));
+                }
+                Some(_) => return Err((name, "it is not the one its record tells of".to_owned())),
+                None => {
+                    return Err((name, "its finish record is there, but not the file".to_owned()));
+                }
+            }
+        }
+        if let Some((data_set, _)) = self.partitions.pop_first() {
+            return Err((name(data_set), "its finish record does not tell of it".to_owned()));
+        }
+        files.extend(finish_bytes.map(|bytes| (RunFile::Finish(attempt), bytes)));
+        Ok(Proof { record, place: Place::Files(files) })
+    }
+
+    fn take_trailing_record(
+        &mut self,
+        attempt: ExecutionAttemptId,
+    ) -> Result<FinishRecord, (RunFile, String)> {
+        let mut name = RunFile::Finish(attempt);
+        for (data_set, trailer) in &mut self.partitions {
+            name = RunFile::Partition(PartitionId { attempt, data_set: *data_set });
+            let record = trailer.as_mut().ok().and_then(|trailer| trailer.record.take());
+            match record {
+                Some(record) if record.attempt == attempt => return Ok(record),
+                Some(record) => {
+                    return Err((name, format!("its finish record is of {}", record.attempt)));
+                }
+                None => {}
+            }
+        }
+        Err((name, "its attempt has no finish record".to_owned()))
+    }
+}
+
+fn read_trailer(path: &Path, partition: PartitionId) -> Result<Trailer, String> {
+    Trailer::read(path, partition).map_err(|error| match error {
+        TrailerError::Damaged(reason) => reason,
+        TrailerError::Unreadable(error) => format!("it cannot be read: {error}"),
+    })
+}
+
+fn read_finish_file(
+    path: &Path,
+    attempt: ExecutionAttemptId,
+) -> Result<(FinishRecord, u64), String> {
+    let unreadable = |error: io::Error| format!("it cannot be read: {error}");
+    let bytes = fs::metadata(path).map_err(unreadable)?.len();
+    // A frame has less than 64 bytes besides its body.
+    if bytes > FINISH_RECORD_BYTES_MAX as u64 + 64 {
+        return Err(format!("it has {bytes} bytes, more than a finish record can have"));
+    }
+    let content = fs::read(path).map_err(unreadable)?;
+    match FinishFrame::read(&content) {
+        Some((FinishFrame::Finished(record), length))
+            if length == content.len() && record.attempt == attempt =>
+        {
+            Ok((*record, bytes))
+        }
+        Some(_) => Err("it holds something else than the attempt's finish record".to_owned()),
+        None => Err("it holds no finish record that can be read".to_owned()),
+    }
+}
