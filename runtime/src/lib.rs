@@ -49,10 +49,12 @@ pub use job_graph::{
     Parallelism, SinkSpec,
 };
 pub use job_outcome::{JobOutcome, JobState, JobStatus, VertexStatus};
-pub use kill_plan::{KillHow, KillPoint, KillWhen};
+pub use kill_plan::{KillHow, KillPoint, KillPointError, KillWhen};
 pub use log_batch::{BatchError, EventBatch, decode_batch, encode_batch};
 pub use lsn::Lsn;
-pub use options::{Options, StoreKind};
+pub use options::{
+    ConfigOption, OptionError, Options, StoreKind, ValueKind, parse_duration, parse_size,
+};
 pub use planning::{InputStatistics, plan_vertex};
 pub use read_log::{LogDefect, ReadLog, StoredBatch, read_log};
 pub use recovery_report::{Fate, FateLine, RecoveryPhases, RecoveryReport};

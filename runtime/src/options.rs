@@ -1,6 +1,15 @@
 //! The settings of a run, typed.
 
-use std::time::Duration;
+mod config_option;
+mod option_error;
+mod table;
+mod value;
+
+use std::{collections::BTreeMap, time::Duration};
+
+pub use config_option::{ConfigOption, ValueKind};
+pub use option_error::OptionError;
+pub use value::{parse_duration, parse_size};
 
 /// The settings of a run; [`Default`] gives the documented defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +31,8 @@ pub struct Options {
     /// `job-event.store.unavailable-timeout`: how long an end, commit or recovery waits for a log
     /// that cannot be written.
     pub store_unavailable_timeout: Duration,
-    /// `taskmanager.registration.timeout`: how long a worker keeps partitions without a master.
+    /// `taskmanager.registration.timeout`: how long a worker keeps partitions without a master; may
+    /// be [`Options::UNLIMITED`].
     pub registration_timeout: Duration,
     /// `taskmanager.reconnect-grace`: how long a closed connection is no loss.
     pub reconnect_grace: Duration,
@@ -77,3 +87,75 @@ impl Default for Options {
         }
     }
 }
+
+impl Options {
+    /// Stands for a wait without an end: longer than any process lives, and yet safe to add to a
+    /// clock.
+    pub const UNLIMITED: Duration = Duration::from_millis(u64::MAX);
+
+    /// Every option, with its default, in the order in which people should read them.
+    pub fn table() -> Vec<ConfigOption> {
+        table::ROWS.iter().map(table::Row::describe).collect()
+    }
+
+    /// Reads settings; what none is given for has its default, and the last of several counts.
+    ///
+    /// # Errors
+    /// When a key is unknown, a value is not allowed, or two values contradict each other; the text
+    /// says what to do.
+    pub fn from_settings<'a>(
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, OptionError> {
+        Self::from_settings_beside(settings, &[])
+    }
+
+    /// Like [`from_settings`](Self::from_settings), where keys of `others` are legal too and left
+    /// to the caller.
+    ///
+    /// # Errors
+    /// As [`from_settings`](Self::from_settings).
+    pub fn from_settings_beside<'a>(
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+        others: &[ConfigOption],
+    ) -> Result<Self, OptionError> {
+        let mut values = BTreeMap::new();
+        for (key, value) in settings {
+            match table::ROWS.iter().position(|row| row.is_named(key)) {
+                Some(row) => {
+                    values.insert(row, (key, value.trim()));
+                }
+                None if others.iter().any(|other| other.is_named(key)) => {}
+                None => return Err(OptionError::unknown(key, others)),
+            }
+        }
+        let mut options = Self::default();
+        // In the order of the table: `restart-strategy.type` comes after what it may overrule.
+        for (row, (key, value)) in values {
+            let row = &table::ROWS[row];
+            row.set(&mut options, value).ok_or_else(|| OptionError::BadValue {
+                key: key.to_owned(),
+                value: value.to_owned(),
+                allowed: row.kind().allowed(),
+            })?;
+        }
+        options.check()
+    }
+
+    /// The settings that differ from the defaults; reading them gives these options again.
+    pub fn to_settings(&self) -> Vec<(String, String)> {
+        let default = Self::default();
+        let differing = table::ROWS.iter().filter(|row| row.get(self) != row.get(&default));
+        differing.filter_map(|row| Some((row.key.to_owned(), row.get(self)?))).collect()
+    }
+
+    fn check(self) -> Result<Self, OptionError> {
+        let (min, max) = (self.min_parallelism, self.max_parallelism);
+        if min > max {
+            return Err(OptionError::Bounds { min, max });
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;
