@@ -25,6 +25,7 @@ mod options;
 mod planning;
 mod read_log;
 mod recovery_report;
+mod resource_manager;
 mod shuffle_service;
 mod source_coordinator;
 mod split_enumerator;
@@ -58,6 +59,7 @@ pub use options::{
 pub use planning::{InputStatistics, plan_vertex};
 pub use read_log::{LogDefect, ReadLog, StoredBatch, read_log};
 pub use recovery_report::{Fate, FateLine, RecoveryPhases, RecoveryReport};
+pub use resource_manager::{ResourceAction, ResourceInput, ResourceManager};
 pub use shuffle_service::{ShuffleService, ShuffleServiceAction, ShuffleServiceInput};
 pub use source_coordinator::SourceCoordinator;
 pub use task_executor::{TaskExecutor, TaskExecutorAction, TaskExecutorInput};
