@@ -2,8 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File, TryLockError},
-    io,
+    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -13,6 +12,7 @@ use thiserror::Error;
 use tracing::warn;
 
 use crate::{
+    directory_lock::DirectoryLock,
     disk_error::{DiskError, During, unless_gone},
     run_directory::{RELEASED, RunDirectory},
     run_file::RunFile,
@@ -40,7 +40,7 @@ pub struct DataDirectory {
     path: PathBuf,
     id: DataDirectoryId,
     runs: Mutex<BTreeMap<RunId, Arc<RunDirectory>>>,
-    _lock: File,
+    _lock: DirectoryLock,
 }
 
 /// Why a data directory cannot be used.
@@ -104,15 +104,9 @@ impl DataDirectory {
 
     fn open(root: &Path, id: DataDirectoryId) -> Result<Self, DirectoryError> {
         let path = root.join(id.to_string());
-        let lock_path = path.join(LOCK);
-        let lock = open_lock(&lock_path)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DirectoryError::InUse { path }),
-            Err(TryLockError::Error(source)) => {
-                return Err(DiskError { action: "lock", path: lock_path, source }.into());
-            }
-        }
+        let Some(lock) = DirectoryLock::try_take(path.join(LOCK))? else {
+            return Err(DirectoryError::InUse { path });
+        };
         let runs = Mutex::new(BTreeMap::new());
         Ok(Self { root: root.to_owned(), path, id, runs, _lock: lock })
     }
@@ -291,15 +285,6 @@ fn names(path: &Path) -> Result<Vec<String>, DiskError> {
 }
 
 /// Waits until no other process makes or takes over directories; they need some milliseconds.
-fn lock_root(root: &Path) -> Result<File, DiskError> {
-    let path = root.join(ROOT_LOCK);
-    let file = open_lock(&path)?;
-    file.lock().during("lock", &path)?;
-    Ok(file)
-}
-
-fn open_lock(path: &Path) -> Result<File, DiskError> {
-    let open: io::Result<File> =
-        File::options().create(true).truncate(false).write(true).open(path);
-    open.during("open", path)
+fn lock_root(root: &Path) -> Result<DirectoryLock, DiskError> {
+    DirectoryLock::wait(&root.join(ROOT_LOCK))
 }

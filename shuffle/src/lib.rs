@@ -18,6 +18,7 @@ mod block_buffer;
 mod block_header;
 mod closed_partition;
 mod data_directory;
+mod directory_lock;
 mod disk_error;
 mod fetch_error;
 mod fields;
@@ -34,6 +35,8 @@ mod segment;
 mod segment_copier;
 mod span_reader;
 mod temporary;
+#[cfg(test)]
+mod tests;
 mod trailer;
 mod write_error;
 
