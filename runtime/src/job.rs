@@ -14,6 +14,7 @@ mod proofs;
 mod reconciliation;
 mod recorded;
 mod recovery;
+mod replay;
 mod reports;
 mod reset_plan;
 mod resets;
@@ -33,7 +34,6 @@ use regrow_protocol::{
     DataDirectoryId, DataSetId, Epoch, ExecutionVertexId, JobVertexId, ProducerPartition,
 };
 
-pub use self::recovery::{LifeStart, RecoveryError};
 use self::{
     executions::Executions,
     held::{Held, HeldAction},
@@ -43,6 +43,10 @@ use self::{
     recorded::Recorded,
     recovery::Recovering,
     workers::Workers,
+};
+pub use self::{
+    recovery::{LifeStart, RecoveryError},
+    replay::Replay,
 };
 use crate::{
     Action, Decision, Flush, Input, JobEvent, JobGraph, KillPoint, KillWhen, Lsn, Options,
@@ -84,7 +88,7 @@ pub struct Job {
     /// When each coordinator was last snapshotted.
     snapshots: BTreeMap<JobVertexId, Timestamp>,
     /// Shared tables of producers, with the newest finish of their vertex that they know.
-    producers: BTreeMap<(DataSetId, u32, u32), (Lsn, Arc<[ProducerPartition]>)>,
+    producers: BTreeMap<(DataSetId, u32, u32), ProducerTable>,
     /// Finishes of tasks without partitions that are not shown before they are durable.
     unshown: BTreeMap<Lsn, JobVertexId>,
     /// Data directories whose content was asked for, with the log's position at that time.
@@ -124,6 +128,9 @@ enum Output {
     /// The commit is under way.
     Committing,
 }
+
+/// Producers of a range, as of a position in the log.
+type ProducerTable = (Lsn, Arc<[ProducerPartition]>);
 
 /// A log that cannot be written.
 struct Degraded {
@@ -193,11 +200,6 @@ impl Job {
         self.recorded.lsn()
     }
 
-    /// The recorded state, encoded: equal for a live job and for one replayed from its events.
-    pub fn recorded_state(&self) -> Vec<u8> {
-        self.recorded.snapshot()
-    }
-
     /// The epoch of this life.
     pub fn epoch(&self) -> Epoch {
         self.recorded.facts.epoch
@@ -221,11 +223,7 @@ impl Job {
                 self.workers.disconnect(worker, self.now);
             }
             Input::WorkerLost { worker } => self.worker_lost(worker, out),
-            Input::SlotsGranted { worker, count } => {
-                if self.workers.knows(worker) {
-                    self.workers.add_free(worker, count);
-                }
-            }
+            Input::SlotsGranted { worker, count } => self.workers.add_free(worker, count),
             Input::TaskFinished { worker, data_directory, record } => {
                 self.task_finished(worker, data_directory, record, out);
             }

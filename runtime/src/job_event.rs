@@ -6,7 +6,7 @@ use regrow_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{CommitPlan, CoordinatorDelta, JobGraph, JobState, VertexPlan};
+use crate::{CommitPlan, CoordinatorDelta, JobGraph, JobState, VertexPlan, VertexReset};
 
 /// A fact, stored in the log. Replaying all facts rebuilds the recorded part of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -169,51 +169,4 @@ pub struct RecoveryDecision {
     pub attempt_numbers: Vec<(ExecutionVertexId, u32)>,
     /// Former workers that did not come back within the wait.
     pub lost_workers: Vec<WorkerId>,
-}
-
-/// One subtask that runs again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VertexReset {
-    /// Which one.
-    pub subtask: ExecutionVertexId,
-    /// Why.
-    pub reason: ResetReason,
-    /// Its generation from now on: grows iff the new output may differ.
-    pub generation: u32,
-    /// Number of its next attempt, at least.
-    pub next_attempt: u32,
-    /// Failures charged to it so far.
-    pub charged_failures: u32,
-    /// Workers that it lost while it ran, and finished outputs that were lost.
-    pub losses: u32,
-}
-
-/// Why a subtask runs again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ResetReason {
-    /// It failed by itself.
-    Failed {
-        /// How.
-        message: String,
-    },
-    /// Its worker was lost while it ran.
-    WorkerLost,
-    /// Its output is needed, and a reader found it gone or damaged; the attempt never counts again.
-    PartitionLost {
-        /// What was found.
-        message: String,
-    },
-    /// Its output is needed, and whoever holds it is not there; the attempt counts again if its
-    /// holder comes back before a successor is dispatched.
-    OutputMissing,
-    /// It read, or would have to read, another attempt of an input that may differ.
-    InputChanged,
-    /// Its input was lost while it ran.
-    InputLost,
-    /// Its worker ended it although the job goes on.
-    Cancelled,
-    /// Its vertex is done but splits are left.
-    SplitsLeft,
-    /// Its staged output file is gone.
-    StagedFileLost,
 }

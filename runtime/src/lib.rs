@@ -32,6 +32,7 @@ mod split_enumerator;
 mod task_executor;
 mod timestamp;
 mod vertex_plan;
+mod vertex_reset;
 mod worker_timeouts;
 
 pub use action::Action;
@@ -40,11 +41,10 @@ pub use coordinator::{CoordinatorDelta, NO_CHECKPOINT, OperatorCoordinator, Repl
 pub use decision::{Decision, Flush};
 pub use input::Input;
 pub use job::{
-    FRUITLESS_PANICS_MAX, Job, LOSSES_MAX, LifeStart, RecoveryError, TASK_CANCELLATION_TIMEOUT,
+    FRUITLESS_PANICS_MAX, Job, LOSSES_MAX, LifeStart, RecoveryError, Replay,
+    TASK_CANCELLATION_TIMEOUT,
 };
-pub use job_event::{
-    JobEvent, JobSubmission, LogPosition, PreviousLife, RecoveryDecision, ResetReason, VertexReset,
-};
+pub use job_event::{JobEvent, JobSubmission, LogPosition, PreviousLife, RecoveryDecision};
 pub use job_graph::{
     CoordinatorKind, Determinacy, Distribution, GraphError, JobEdge, JobGraph, JobVertex,
     Parallelism, SinkSpec,
@@ -65,4 +65,5 @@ pub use source_coordinator::SourceCoordinator;
 pub use task_executor::{TaskExecutor, TaskExecutorAction, TaskExecutorInput};
 pub use timestamp::Timestamp;
 pub use vertex_plan::{InputRange, VertexPlan, input_id};
+pub use vertex_reset::{ResetReason, VertexReset};
 pub use worker_timeouts::WorkerTimeouts;

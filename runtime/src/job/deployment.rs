@@ -90,7 +90,8 @@ impl Job {
         {
             return Arc::clone(table);
         }
-        let finishes = (range.producers_start..range.producers_end)
+        let finishes = range
+            .producers()
             .filter_map(|subtask| self.recorded.finish(ExecutionVertexId { vertex, subtask }));
         let table: Arc<[ProducerPartition]> = finishes
             .map(|finish| ProducerPartition {

@@ -110,12 +110,9 @@ impl Job {
     fn commit_plan(&self) -> CommitPlan {
         let submission = &self.recorded.facts.submission;
         let mut winners = Vec::new();
-        for vertex in self.recorded.vertices() {
-            for subtask in self.recorded.subtasks(vertex) {
-                let Some(record) = self.recorded.accepted(subtask) else { continue };
-                let files = record.staged_files.iter().cloned();
-                winners.extend(files.map(|file| (record.attempt, file)));
-            }
+        for (_, finish) in self.recorded.finishes() {
+            let files = finish.record.staged_files.iter().cloned();
+            winners.extend(files.map(|file| (finish.record.attempt, file)));
         }
         winners.sort_by(|(_, left), (_, right)| {
             (left.sink, &left.final_name).cmp(&(right.sink, &right.final_name))
@@ -196,12 +193,8 @@ impl Job {
     /// A fold over the accepted attempts, one per subtask.
     fn accumulators(&self) -> Accumulators {
         let mut total = Accumulators::default();
-        for vertex in self.recorded.vertices() {
-            for subtask in self.recorded.subtasks(vertex) {
-                if let Some(record) = self.recorded.accepted(subtask) {
-                    total.merge(&record.accumulators);
-                }
-            }
+        for (_, finish) in self.recorded.finishes() {
+            total.merge(&finish.record.accumulators);
         }
         total
     }

@@ -7,11 +7,14 @@ use regrow_protocol::{DataSetId, ExecutionVertexId, InputId};
 use super::recorded::Recorded;
 use crate::input_id;
 
+/// A data set and a range of its producers.
+type ProducerRange = (DataSetId, u32, u32);
+
 /// Computes input ids and remembers them while no generation of the producers changes.
 #[derive(Debug, Default)]
 pub(super) struct InputIds {
     /// By data set and range of producers: the generations of the producer vertex, and the id.
-    known: RefCell<BTreeMap<(DataSetId, u32, u32), (u64, InputId)>>,
+    known: RefCell<BTreeMap<ProducerRange, (u64, InputId)>>,
 }
 
 impl InputIds {
@@ -29,7 +32,7 @@ impl InputIds {
                 {
                     return Some(id);
                 }
-                let subtasks = range.producers_start..range.producers_end;
+                let subtasks = range.producers();
                 let id = input_id(subtasks.map(|subtask| {
                     let record = producer.subtasks.get(subtask as usize);
                     (subtask, record.map_or(0, |record| record.generation))

@@ -72,35 +72,37 @@ impl Trial<'_> {
 
     fn accept_proofs(&mut self, vertex: JobVertexId) {
         for subtask in self.state.subtasks(vertex) {
-            if self.state.finish(subtask).is_some() {
-                continue;
+            if self.state.finish(subtask).is_none() {
+                self.accept_best_proof(subtask);
             }
-            for proof in self.findings.proofs.of(subtask) {
-                let verdict = judge(&self.state, self.findings.tracker, &self.input_ids, proof);
-                let Verdict::Counts { claim } = verdict else { continue };
-                let found = (proof.worker, proof.data_directory, proof.record.clone());
-                self.add(RecoveryDecision { found: vec![found], ..RecoveryDecision::default() });
-                if let Some(delta) = claim {
-                    self.add_delta(vertex, delta);
-                }
-                break;
+        }
+    }
+
+    /// Counts the newest proof for a subtask that counts.
+    fn accept_best_proof(&mut self, subtask: ExecutionVertexId) {
+        for proof in self.findings.proofs.of(subtask) {
+            let verdict = judge(&self.state, self.findings.tracker, &self.input_ids, proof);
+            let Verdict::Counts { claim } = verdict else { continue };
+            let found = (proof.worker, proof.data_directory, proof.record.clone());
+            self.add(RecoveryDecision { found: vec![found], ..RecoveryDecision::default() });
+            if let Some(delta) = claim {
+                self.add_delta(subtask.vertex, delta);
             }
+            return;
         }
     }
 
     fn reset_what_is_missing(&mut self) {
         let mut seeds = Vec::new();
-        for vertex in self.state.vertices() {
-            for subtask in self.state.subtasks(vertex) {
-                let Some(record) = self.state.accepted(subtask) else { continue };
-                let coordinator = self.state.coordinators.get(vertex);
-                if coordinator.is_some_and(|it| !it.holds(record.attempt, &record.splits)) {
-                    seeds.push((subtask, ResetReason::SplitsLeft));
-                } else if !self.findings.tracker.is_available(&self.state, subtask)
-                    && self.state.is_needed(subtask)
-                {
-                    seeds.push((subtask, ResetReason::OutputMissing));
-                }
+        for (subtask, finish) in self.state.finishes() {
+            let record = &finish.record;
+            let coordinator = self.state.coordinators.get(subtask.vertex);
+            if coordinator.is_some_and(|it| !it.holds(record.attempt, &record.splits)) {
+                seeds.push((subtask, ResetReason::SplitsLeft));
+            } else if !self.findings.tracker.is_available(&self.state, subtask)
+                && self.state.is_needed(subtask)
+            {
+                seeds.push((subtask, ResetReason::OutputMissing));
             }
         }
         self.reset(seeds);
@@ -108,13 +110,10 @@ impl Trial<'_> {
 
     /// Splits of attempts that do not count go back to whoever hands them out.
     fn return_splits(&mut self) {
-        let vertices: Vec<JobVertexId> = self.state.coordinators.vertices().collect();
-        for vertex in vertices {
-            for subtask in self.state.subtasks(vertex) {
-                if self.state.finish(subtask).is_none() {
-                    self.reset_coordinator(subtask, None);
-                }
-            }
+        let unfinished = |subtask: &ExecutionVertexId| self.state.finish(*subtask).is_none();
+        let subtasks: Vec<_> = self.state.all_subtasks().filter(unfinished).collect();
+        for subtask in subtasks {
+            self.reset_coordinator(subtask, None);
         }
     }
 
@@ -139,10 +138,7 @@ impl Trial<'_> {
         for reset in plan_resets(surroundings, seeds) {
             let accepted = self.state.accepted(reset.subtask).map(|record| record.attempt);
             let subtask = reset.subtask;
-            let pinned = match reset.reason {
-                ResetReason::SplitsLeft => None,
-                _ => accepted,
-            };
+            let pinned = accepted.filter(|_| reset.reason != ResetReason::SplitsLeft);
             self.add(RecoveryDecision { resets: vec![reset], ..RecoveryDecision::default() });
             if self.state.coordinators.get(subtask.vertex).is_some() {
                 self.reset_coordinator(subtask, pinned);
@@ -179,10 +175,8 @@ impl Trial<'_> {
         let resets: BTreeMap<ExecutionVertexId, &VertexReset> =
             self.decision.resets.iter().map(|reset| (reset.subtask, reset)).collect();
         let mut lines = Vec::new();
-        for vertex in before.vertices() {
-            for subtask in before.subtasks(vertex) {
-                lines.push(self.line(before, subtask, resets.get(&subtask).copied()));
-            }
+        for subtask in before.all_subtasks() {
+            lines.push(self.line(before, subtask, resets.get(&subtask).copied()));
         }
         lines
     }
@@ -196,7 +190,7 @@ impl Trial<'_> {
         let kept = self.state.accepted(subtask).map(|record| record.attempt);
         let logged = before.accepted(subtask).map(|record| record.attempt);
         let (attempt, fate, reason) = match (reset, kept, logged) {
-            (Some(reset), ..) => (logged, Fate::Rerun, describe(&reset.reason)),
+            (Some(reset), ..) => (logged, Fate::Rerun, reset.reason.describe()),
             (None, Some(kept), Some(_)) => (Some(kept), Fate::KeptLog, "finished, as the log says"),
             (None, Some(kept), None) => {
                 (Some(kept), Fate::KeptFile, "finished, as its finish record proves")
@@ -204,20 +198,5 @@ impl Trial<'_> {
             (None, None, _) => (None, Fate::Rerun, "had not finished"),
         };
         FateLine { subtask, attempt, fate, reason: reason.to_owned() }
-    }
-}
-
-/// Why a subtask runs again, for people.
-fn describe(reason: &ResetReason) -> &'static str {
-    match reason {
-        ResetReason::Failed { .. } => "failed",
-        ResetReason::WorkerLost => "its worker was lost",
-        ResetReason::PartitionLost { .. } => "its output is damaged or gone",
-        ResetReason::OutputMissing => "its output is needed and was reported by nobody",
-        ResetReason::InputChanged => "input changed",
-        ResetReason::InputLost => "its input was lost",
-        ResetReason::Cancelled => "its worker ended it",
-        ResetReason::SplitsLeft => "splits of its source are left",
-        ResetReason::StagedFileLost => "its staged output file is gone",
     }
 }

@@ -76,7 +76,9 @@ impl Recorded {
         self.facts.lsn.0 += 1;
         let lsn = self.facts.lsn;
         match event {
-            JobEvent::JobSubmitted(_) | JobEvent::Snapshot { .. } => {}
+            JobEvent::JobSubmitted(_)
+            | JobEvent::Snapshot { .. }
+            | JobEvent::ResetTakenBack { .. } => {}
             JobEvent::EpochStarted { epoch, previous, sealed: _ } => {
                 self.facts.start_epoch(*epoch, previous);
             }
@@ -98,7 +100,6 @@ impl Recorded {
                 self.facts.note_progress();
             }
             JobEvent::ExecutionVerticesReset { resets } => self.apply_resets(resets),
-            JobEvent::ResetTakenBack { attempts: _ } => {}
             JobEvent::CoordinatorChanged { vertex, number, delta } => {
                 self.coordinators.apply(*vertex, *number, delta, lsn);
             }
@@ -157,6 +158,11 @@ impl Recorded {
         Self::restore(&self.snapshot()).expect("a fresh snapshot restores")
     }
 
+    /// Whether two runs have recorded the same.
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        self.facts == other.facts && self.coordinators.equal(&other.coordinators)
+    }
+
     pub(super) fn lsn(&self) -> Lsn {
         self.facts.lsn
     }
@@ -184,6 +190,16 @@ impl Recorded {
     ) -> impl Iterator<Item = ExecutionVertexId> + use<> {
         let count = u32::try_from(self.vertex(vertex).subtasks.len()).unwrap_or(u32::MAX);
         (0..count).map(move |subtask| ExecutionVertexId { vertex, subtask })
+    }
+
+    /// All subtasks of all initialized vertices.
+    pub(super) fn all_subtasks(&self) -> impl Iterator<Item = ExecutionVertexId> + '_ {
+        self.vertices().flat_map(|vertex| self.subtasks(vertex))
+    }
+
+    /// All finished subtasks, with their accepted finish.
+    pub(super) fn finishes(&self) -> impl Iterator<Item = (ExecutionVertexId, &Finish)> + '_ {
+        self.all_subtasks().filter_map(|subtask| Some((subtask, self.finish(subtask)?)))
     }
 
     /// The record of a subtask; none if there is no such subtask (yet).
@@ -225,20 +241,6 @@ impl Recorded {
         Some(self.plan(subtask.vertex)?.input_range(input, subtask.subtask))
     }
 
-    /// The producers that a subtask reads, over all its inputs.
-    pub(super) fn producers(&self, subtask: ExecutionVertexId) -> Vec<ExecutionVertexId> {
-        let mut producers = Vec::new();
-        for (input, (_, edge)) in self.graph().inputs(subtask.vertex).enumerate() {
-            let Some(range) = self.input_range(subtask, input) else { continue };
-            let vertex = edge.producer;
-            producers.extend(
-                (range.producers_start..range.producers_end)
-                    .map(|subtask| ExecutionVertexId { vertex, subtask }),
-            );
-        }
-        producers
-    }
-
     /// The subtasks of initialized vertices that read a producer.
     pub(super) fn consumers(&self, producer: ExecutionVertexId) -> Vec<ExecutionVertexId> {
         let mut consumers = Vec::new();
@@ -247,11 +249,11 @@ impl Recorded {
             let Some(input) = inputs.into_iter().position(|(id, _)| id == data_set) else {
                 continue;
             };
-            consumers.extend(self.subtasks(edge.consumer).filter(|consumer| {
-                self.input_range(*consumer, input).is_some_and(|range| {
-                    (range.producers_start..range.producers_end).contains(&producer.subtask)
-                })
-            }));
+            let reads = |consumer: &ExecutionVertexId| {
+                let range = self.input_range(*consumer, input);
+                range.is_some_and(|range| range.producers().contains(&producer.subtask))
+            };
+            consumers.extend(self.subtasks(edge.consumer).filter(reads));
         }
         consumers
     }

@@ -39,7 +39,7 @@ pub struct LifeStart {
 /// The log of a run cannot be replayed: the run fails, with this cause.
 #[derive(Debug, Error)]
 #[error("the event log cannot be replayed")]
-pub struct RecoveryError(#[source] SnapshotError);
+pub struct RecoveryError(#[source] pub(super) SnapshotError);
 
 /// A recovery under way.
 pub(super) struct Recovering {

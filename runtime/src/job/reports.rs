@@ -87,16 +87,13 @@ impl Job {
             out.flush = out.flush.max(Flush::Soon);
         }
         for (consumer, distribution) in consumers {
-            match distribution {
-                Distribution::Pointwise => {
-                    for consumer in self.recorded.consumers(subtask) {
-                        self.refresh_subtask(consumer);
-                    }
-                }
-                Distribution::AllToAll | Distribution::Broadcast if complete => {
-                    self.refresh_ready(consumer);
-                }
-                Distribution::AllToAll | Distribution::Broadcast => {}
+            let pointwise = distribution == Distribution::Pointwise;
+            if complete && !pointwise {
+                self.refresh_ready(consumer);
+            }
+            let readers = if pointwise { self.recorded.consumers(subtask) } else { Vec::new() };
+            for reader in readers {
+                self.refresh_subtask(reader);
             }
         }
         self.snapshot_coordinator(vertex, complete, out);

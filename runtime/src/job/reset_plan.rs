@@ -58,7 +58,7 @@ impl Planner<'_> {
             }
             planned.generation += 1;
         } else {
-            let (charged, lost) = charges(&reason, running.is_some());
+            let (charged, lost) = (reason.charged_failures(), reason.losses());
             let finished = record.finish.as_ref().map(|finish| finish.record.attempt.number);
             let highest = finished.max(running).map_or(0, |number| number.saturating_add(1));
             let reset = VertexReset {
@@ -103,28 +103,13 @@ impl Planner<'_> {
             if !self.walked_up.insert(key) {
                 continue;
             }
-            for producer in range.producers_start..range.producers_end {
-                let producer = ExecutionVertexId { vertex: edge.producer, subtask: producer };
-                let finished = recorded.finish(producer).is_some();
-                if finished && !tracker.is_available(recorded, producer) {
-                    self.open.push_back((producer, ResetReason::OutputMissing));
-                }
-            }
+            let producers = range
+                .producers()
+                .map(|subtask| ExecutionVertexId { vertex: edge.producer, subtask });
+            let missing = producers.filter(|producer| {
+                recorded.finish(*producer).is_some() && !tracker.is_available(recorded, *producer)
+            });
+            self.open.extend(missing.map(|producer| (producer, ResetReason::OutputMissing)));
         }
-    }
-}
-
-/// Failures and losses that a reset adds to the counters of its subtask.
-fn charges(reason: &ResetReason, running: bool) -> (u32, u32) {
-    match reason {
-        ResetReason::Failed { .. } => (1, 0),
-        ResetReason::WorkerLost => (0, u32::from(running)),
-        ResetReason::PartitionLost { .. } => (0, 1),
-        ResetReason::OutputMissing
-        | ResetReason::InputChanged
-        | ResetReason::InputLost
-        | ResetReason::Cancelled
-        | ResetReason::SplitsLeft
-        | ResetReason::StagedFileLost => (0, 0),
     }
 }

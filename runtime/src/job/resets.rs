@@ -34,36 +34,32 @@ impl Job {
         let mut void = Vec::new();
         for (subtask, reason) in &subtasks {
             self.stop(*subtask, out);
-            if let Some(finish) = self.recorded.finish(*subtask) {
-                let (place, attempt) = (finish.data_directory, finish.record.attempt);
-                self.reset_coordinator(attempt, reason, out);
-                // What may come back is not released.
-                if *reason != ResetReason::OutputMissing {
-                    void.push((place, attempt));
-                }
-            }
+            let Some(finish) = self.recorded.finish(*subtask) else { continue };
+            let (place, attempt) = (finish.data_directory, finish.record.attempt);
+            self.reset_coordinator(attempt, reason, out);
+            void.push((place, attempt, reason.clone()));
         }
         let too_many = resets.iter().find(|reset| reset.losses >= LOSSES_MAX).cloned();
         let lsn = self.record(JobEvent::ExecutionVerticesReset { resets }, out);
-        for (place, attempt) in void {
+        // What may come back is not released.
+        void.retain(|(_, _, reason)| *reason != ResetReason::OutputMissing);
+        for (place, attempt, _) in void {
             self.release(place, vec![attempt], lsn, out);
         }
         if let Some(reset) = too_many {
-            let what = match reset.reason {
-                ResetReason::PartitionLost { message } => format!("its output: {message}"),
-                _ => "the worker that ran it".to_owned(),
-            };
-            let subtask = reset.subtask;
-            self.fail(format!("task {subtask} lost {LOSSES_MAX} times {what}"), out);
+            let (subtask, why) = (reset.subtask, reset.reason.describe());
+            let error = format!(
+                "task {subtask} lost its worker or its output {LOSSES_MAX} times; the last: {why}"
+            );
+            self.fail(error, out);
             return;
         }
         for (subtask, reason) in subtasks {
-            match reason {
-                ResetReason::Failed { .. } => {
-                    let at = self.now.after(self.options.restart_delay);
-                    self.delayed.insert((at, subtask));
-                }
-                _ => self.refresh_subtask(subtask),
+            if reason.charged_failures() > 0 {
+                let at = self.now.after(self.options.restart_delay);
+                self.delayed.insert((at, subtask));
+            } else {
+                self.refresh_subtask(subtask);
             }
         }
     }
@@ -137,11 +133,7 @@ impl Job {
             return;
         }
         let Some(record) = self.recorded.subtask(subtask) else { return };
-        let (charged, lost) = match reason {
-            ResetReason::Failed { .. } => (1, 0),
-            ResetReason::WorkerLost => (0, 1),
-            _ => (0, 0),
-        };
+        let (charged, lost) = (reason.charged_failures(), reason.losses());
         let reset = VertexReset {
             subtask,
             generation: record.generation,
@@ -188,30 +180,25 @@ impl Job {
             self.record(JobEvent::WorkerLost { worker }, out);
         }
         self.executions.forget_winding(worker);
-        let mut seeds = Vec::new();
         for attempt in self.executions.on_worker(worker) {
             let subtask = attempt.execution_vertex();
-            if !self.withdraw(subtask) {
-                self.executions.remove(subtask);
-                self.return_splits_of(attempt, out);
-                self.reset_ended(subtask, ResetReason::WorkerLost, out);
-            } else {
+            if self.withdraw(subtask) {
                 self.refresh_subtask(subtask);
+                continue;
             }
+            self.executions.remove(subtask);
+            self.return_splits_of(attempt, out);
+            self.reset_ended(subtask, ResetReason::WorkerLost, out);
         }
         if self.is_ending() {
             return;
         }
-        for vertex in self.recorded.vertices() {
-            for subtask in self.recorded.subtasks(vertex) {
-                let Some(finish) = self.recorded.finish(subtask) else { continue };
-                let lost = unserved.contains(&finish.data_directory)
-                    && !self.tracker.is_available(&self.recorded, subtask);
-                if lost && self.recorded.is_needed(subtask) {
-                    seeds.push((subtask, ResetReason::OutputMissing));
-                }
-            }
-        }
+        let lost = self.recorded.finishes().filter(|(subtask, finish)| {
+            unserved.contains(&finish.data_directory)
+                && !self.tracker.is_available(&self.recorded, *subtask)
+                && self.recorded.is_needed(*subtask)
+        });
+        let seeds = lost.map(|(subtask, _)| (subtask, ResetReason::OutputMissing)).collect();
         self.reset(seeds, out);
     }
 

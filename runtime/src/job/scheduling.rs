@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Action, CoordinatorDelta, Decision, Distribution, Flush, InputStatistics, JobEvent, Lsn,
-    Parallelism, plan_vertex,
+    OperatorCoordinator, Parallelism, plan_vertex,
 };
 
 impl Job {
@@ -19,7 +19,8 @@ impl Job {
     pub(super) fn discover_splits(&mut self, out: &mut Decision) {
         let vertices: Vec<JobVertexId> = self.recorded.coordinators.vertices().collect();
         for vertex in vertices {
-            let fresh = self.recorded.coordinators.get(vertex).is_some_and(|it| it.start());
+            let fresh =
+                self.recorded.coordinators.get(vertex).is_some_and(OperatorCoordinator::start);
             if fresh && self.discovering.insert(vertex) {
                 out.actions.push(Action::DiscoverSplits { vertex });
             }
@@ -32,13 +33,12 @@ impl Job {
         result: Result<Vec<Split>, String>,
         out: &mut Decision,
     ) {
-        let wanted = self.recorded.coordinators.get(vertex).is_some_and(|it| it.start());
-        if !wanted || self.is_ending() {
+        let Some(coordinator) = self.recorded.coordinators.get(vertex) else { return };
+        if !coordinator.start() || self.is_ending() {
             return;
         }
-        match result {
-            Ok(splits) => {
-                let delta = CoordinatorDelta::SplitsDiscovered { splits };
+        match result.and_then(|splits| coordinator.splits_discovered(splits)) {
+            Ok(delta) => {
                 self.record_delta(vertex, delta, out);
                 self.look_for_plans = true;
             }
@@ -68,7 +68,7 @@ impl Job {
             }
             let inputs = self.statistics(vertex);
             let coordinator = self.recorded.coordinators.get(vertex);
-            let source_bytes = coordinator.and_then(|it| it.discovered_bytes());
+            let source_bytes = coordinator.and_then(OperatorCoordinator::discovered_bytes);
             let graph = self.recorded.graph();
             let plan = plan_vertex(graph, vertex, &inputs, source_bytes, &self.options);
             self.record(JobEvent::JobVertexInitialized { vertex, plan }, out);
@@ -85,10 +85,10 @@ impl Job {
             None => true,
         };
         discovered
-            && graph.inputs(vertex).all(|(_, edge)| match edge.distribution {
-                Distribution::AllToAll if decided => self.recorded.is_complete(edge.producer),
-                Distribution::Broadcast if decided => self.recorded.is_complete(edge.producer),
-                Distribution::AllToAll | Distribution::Broadcast | Distribution::Pointwise => {
+            && graph.inputs(vertex).all(|(_, edge)| {
+                if decided && edge.distribution != Distribution::Pointwise {
+                    self.recorded.is_complete(edge.producer)
+                } else {
                     self.recorded.plan(edge.producer).is_some()
                 }
             })
@@ -119,13 +119,11 @@ impl Job {
 
     fn sum_bytes(&self, producer: JobVertexId, output: usize, subpartitions: u32) -> Vec<u64> {
         let mut sums = vec![0_u64; subpartitions as usize];
-        for subtask in self.recorded.subtasks(producer) {
-            let Some(record) = self.recorded.accepted(subtask) else { continue };
-            let Some(metrics) = record.outputs.get(output) else { continue };
-            for (index, bytes) in metrics.subpartition_bytes.iter() {
-                if let Some(sum) = sums.get_mut(index as usize) {
-                    *sum = sum.saturating_add(bytes);
-                }
+        let records = self.recorded.subtasks(producer).filter_map(|it| self.recorded.accepted(it));
+        let metrics = records.filter_map(|record| record.outputs.get(output));
+        for (index, bytes) in metrics.flat_map(|metrics| metrics.subpartition_bytes.iter()) {
+            if let Some(sum) = sums.get_mut(index as usize) {
+                *sum = sum.saturating_add(bytes);
             }
         }
         sums
@@ -166,7 +164,7 @@ impl Job {
             }
             let Some(range) = self.recorded.input_range(subtask, input) else { return false };
             let vertex = edge.producer;
-            (range.producers_start..range.producers_end).all(|subtask| {
+            range.producers().all(|subtask| {
                 self.recorded.finish(ExecutionVertexId { vertex, subtask }).is_some()
             })
         })
@@ -248,7 +246,8 @@ impl Job {
 
     fn last_finish_of(&self, subtask: ExecutionVertexId, input: usize, vertex: JobVertexId) -> Lsn {
         let Some(range) = self.recorded.input_range(subtask, input) else { return Lsn(0) };
-        let finishes = (range.producers_start..range.producers_end)
+        let finishes = range
+            .producers()
             .filter_map(|subtask| self.recorded.finish(ExecutionVertexId { vertex, subtask }));
         finishes.map(|finish| finish.lsn).fold(Lsn(0), Lsn::max)
     }

@@ -128,20 +128,14 @@ impl Job {
         let Some(asked) = asked else { return Vec::new() };
         let there: BTreeSet<ExecutionAttemptId> =
             reported.iter().map(|record| record.attempt).collect();
-        let mut missing = Vec::new();
-        for vertex in self.recorded.vertices().filter(|id| self.recorded.has_outputs(*id)) {
-            for subtask in self.recorded.subtasks(vertex) {
-                let Some(finish) = self.recorded.finish(subtask) else { continue };
-                let attempt = finish.record.attempt;
-                let expected = finish.data_directory == data_directory
-                    && finish.lsn <= asked
-                    && self.tracker.holds(data_directory, &attempt);
-                if expected && !there.contains(&attempt) {
-                    missing.push(attempt);
-                }
-            }
-        }
-        missing
+        let missing = self.recorded.finishes().filter(|(subtask, finish)| {
+            finish.data_directory == data_directory
+                && finish.lsn <= asked
+                && self.recorded.has_outputs(subtask.vertex)
+                && self.tracker.holds(data_directory, &finish.record.attempt)
+                && !there.contains(&finish.record.attempt)
+        });
+        missing.map(|(_, finish)| finish.record.attempt).collect()
     }
 
     /// Runs again what was counted on and is missing (recovery.md 5.15).

@@ -1,7 +1,7 @@
 //! How a job stands, for people.
 
 use super::{Job, Output, Phase, recorded::CommitStage};
-use crate::{JobState, JobStatus, VertexStatus};
+use crate::{JobState, JobStatus, OperatorCoordinator, VertexStatus};
 
 impl Job {
     /// How the job stands. A finish of a task without partitions shows once it is durable.
@@ -48,19 +48,18 @@ impl Job {
     fn waiting_for(&self) -> Option<String> {
         let waits_for_log = !self.held.is_empty() && self.degraded.is_some();
         let undiscovered = self.recorded.coordinators.vertices().any(|vertex| {
-            self.recorded.coordinators.get(vertex).is_some_and(|coordinator| coordinator.start())
+            self.recorded.coordinators.get(vertex).is_some_and(OperatorCoordinator::start)
         });
         let what = match self.phase {
             _ if waits_for_log => "log",
             Phase::Reconciling(_) => "former workers",
-            Phase::Deciding(_) | Phase::Over => return None,
             Phase::Active if self.recorded.facts.commit != CommitStage::None => "commit",
             Phase::Active if self.workers.is_empty() => "workers",
             Phase::Active if self.output == Output::Preparing => "output directory",
             Phase::Active if undiscovered => "splits",
             Phase::Active if self.executions.len() == 0 && !self.ready.is_empty() => "slots",
             Phase::Active if self.executions.len() == 0 && !self.delayed.is_empty() => "restart",
-            Phase::Active => return None,
+            Phase::Deciding(_) | Phase::Active | Phase::Over => return None,
         };
         Some(what.to_owned())
     }

@@ -67,7 +67,7 @@ fn has_read_what_counts(
         let producer = recorded.vertex(edge.producer);
         let Some(range) = recorded.input_range(subtask, input) else { return false };
         recorded.is_complete(edge.producer)
-            || (range.producers_start..range.producers_end).all(|index| {
+            || range.producers().all(|index| {
                 producer.subtasks.get(index as usize).is_some_and(|record| record.had_finish)
             })
     })

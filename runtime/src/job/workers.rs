@@ -9,15 +9,17 @@ use crate::Timestamp;
 /// The workers of a job, with free slots in order.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
-    workers: BTreeMap<WorkerId, Worker>,
+    by_id: BTreeMap<WorkerId, Worker>,
     /// (free slots, worker) of workers that can take an attempt.
     free: BTreeSet<(u32, WorkerId)>,
     /// The worker that serves each data directory.
     served: BTreeMap<DataDirectoryId, WorkerId>,
 }
 
+/// A worker; slots may be granted before its connection is heard of.
 #[derive(Debug, Default)]
 struct Worker {
+    heard_of: bool,
     description: Option<WorkerDescription>,
     disconnected: Option<Timestamp>,
     free_slots: u32,
@@ -26,7 +28,10 @@ struct Worker {
 impl Workers {
     /// A connection is open (again).
     pub(super) fn connect(&mut self, worker: WorkerId) {
-        self.update(worker, |worker| worker.disconnected = None);
+        self.update(worker, |worker| {
+            worker.heard_of = true;
+            worker.disconnected = None;
+        });
     }
 
     /// A worker told what it is; it serves its data directory.
@@ -42,7 +47,7 @@ impl Workers {
 
     /// The connection closed; false if the worker is not known.
     pub(super) fn disconnect(&mut self, worker: WorkerId, now: Timestamp) -> bool {
-        let known = self.workers.contains_key(&worker);
+        let known = self.by_id.contains_key(&worker);
         if known {
             self.update(worker, |worker| worker.disconnected = Some(now));
         }
@@ -52,17 +57,17 @@ impl Workers {
     /// Workers whose connection closed at or before `deadline`.
     pub(super) fn disconnected_until(&self, deadline: Timestamp) -> Vec<WorkerId> {
         let closed = |worker: &Worker| worker.disconnected.is_some_and(|at| at <= deadline);
-        self.workers.iter().filter(|(_, worker)| closed(worker)).map(|(id, _)| *id).collect()
+        self.by_id.iter().filter(|(_, worker)| closed(worker)).map(|(id, _)| *id).collect()
     }
 
     /// The oldest closed connection.
     pub(super) fn first_disconnect(&self) -> Option<Timestamp> {
-        self.workers.values().filter_map(|worker| worker.disconnected).min()
+        self.by_id.values().filter_map(|worker| worker.disconnected).min()
     }
 
     /// Forgets a worker; returns the data directories that nobody serves any more.
     pub(super) fn remove(&mut self, worker: WorkerId) -> Vec<DataDirectoryId> {
-        if let Some(gone) = self.workers.remove(&worker) {
+        if let Some(gone) = self.by_id.remove(&worker) {
             self.free.remove(&(gone.free_slots, worker));
         }
         let unserved: Vec<DataDirectoryId> =
@@ -98,28 +103,24 @@ impl Workers {
         !self.free.is_empty()
     }
 
-    pub(super) fn knows(&self, worker: WorkerId) -> bool {
-        self.workers.contains_key(&worker)
-    }
-
     /// What a worker told of itself.
     pub(super) fn description(&self, worker: WorkerId) -> Option<WorkerDescription> {
-        self.workers.get(&worker)?.description
+        self.by_id.get(&worker)?.description
     }
 
     /// Whether every known worker has told what it is.
     pub(super) fn all_registered(&self) -> bool {
-        self.workers.values().all(|worker| worker.description.is_some())
+        self.by_id.values().all(|worker| worker.description.is_some() || !worker.heard_of)
     }
 
     /// The data directories that registered workers write to.
     pub(super) fn directories(&self) -> impl Iterator<Item = DataDirectoryId> + '_ {
-        let descriptions = self.workers.values().filter_map(|worker| worker.description);
+        let descriptions = self.by_id.values().filter_map(|worker| worker.description);
         descriptions.map(|description| description.data_directory)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.workers.is_empty()
+        self.by_id.values().all(|worker| !worker.heard_of)
     }
 
     /// The worker that serves a data directory.
@@ -129,7 +130,7 @@ impl Workers {
 
     /// Changes a worker and keeps the order of free slots; makes it if it is new.
     fn update(&mut self, id: WorkerId, change: impl FnOnce(&mut Worker)) {
-        let worker = self.workers.entry(id).or_default();
+        let worker = self.by_id.entry(id).or_default();
         self.free.remove(&(worker.free_slots, id));
         change(worker);
         let usable = worker.description.is_some() && worker.disconnected.is_none();

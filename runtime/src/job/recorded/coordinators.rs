@@ -24,7 +24,7 @@ struct Coordinator {
 }
 
 /// A coordinator within a snapshot.
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 pub(super) struct CoordinatorState {
     last_delta: u64,
     barrier: Lsn,
@@ -40,6 +40,10 @@ impl Coordinators {
                 .filter_map(|(id, vertex)| Some((id, Coordinator::new(vertex.coordinator?))))
                 .collect(),
         )
+    }
+
+    pub(super) fn equal(&self, other: &Self) -> bool {
+        self.checkpoint() == other.checkpoint()
     }
 
     pub(super) fn checkpoint(&self) -> Vec<(JobVertexId, CoordinatorState)> {

@@ -8,7 +8,7 @@ use regrow_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{CommitPlan, JobState, JobSubmission, Lsn, ResetReason, VertexPlan, VertexReset};
+use crate::{CommitPlan, JobState, JobSubmission, Lsn, VertexPlan, VertexReset};
 
 /// All that the events of a run say, apart from its coordinators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -176,7 +176,7 @@ impl Facts {
         subtask.charged_failures = reset.charged_failures;
         subtask.losses = reset.losses;
         subtask.barrier = lsn;
-        if is_final(&reset.reason) && subtask.next_attempt > 0 {
+        if reset.reason.is_final() && subtask.next_attempt > 0 {
             subtask.refused = Some((epoch, subtask.next_attempt - 1));
         }
     }
@@ -191,19 +191,5 @@ impl Facts {
         if let Some(used) = self.workers.get_mut(&worker) {
             used.lost = true;
         }
-    }
-}
-
-/// Whether attempts before a reset for this reason can never count again.
-fn is_final(reason: &ResetReason) -> bool {
-    match reason {
-        ResetReason::OutputMissing | ResetReason::WorkerLost => false,
-        ResetReason::Failed { .. }
-        | ResetReason::PartitionLost { .. }
-        | ResetReason::InputChanged
-        | ResetReason::InputLost
-        | ResetReason::Cancelled
-        | ResetReason::SplitsLeft
-        | ResetReason::StagedFileLost => true,
     }
 }

@@ -1,0 +1,55 @@
+//! Random graphs, failures and kills around the state machine of a job: replay equals live after
+//! every input, and every promise of recovery is checked by an oracle that knows nothing of it.
+//!
+//! `REGROW_CASES` sets how many seeds are run, `REGROW_SEED` runs one of them alone.
+
+#[path = "job_recovery/contents.rs"]
+mod contents;
+#[path = "job_recovery/graphs.rs"]
+mod graphs;
+#[path = "job_recovery/rng.rs"]
+mod rng;
+#[path = "job_recovery/workers.rs"]
+mod workers;
+#[path = "job_recovery/world.rs"]
+mod world;
+
+use world::{Faults, World};
+
+/// Seeds that run where nobody asks for more.
+const CASES: u64 = 400;
+
+fn seeds() -> Vec<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("REGROW_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("REGROW_CASES").unwrap_or(CASES)).collect(),
+    }
+}
+
+fn check(faults: Faults) {
+    for seed in seeds() {
+        let result = std::panic::catch_unwind(|| World::new(seed, faults).run());
+        assert!(result.is_ok(), "seed {seed} fails with {faults:?}");
+    }
+}
+
+#[test]
+fn an_undisturbed_job_finishes() {
+    check(Faults::None);
+}
+
+#[test]
+fn no_finished_task_runs_again_when_masters_die() {
+    check(Faults::Masters);
+}
+
+#[test]
+fn no_finished_task_runs_again_when_whole_processes_die() {
+    check(Faults::Processes);
+}
+
+#[test]
+fn workers_and_partitions_may_vanish_too() {
+    check(Faults::All);
+}

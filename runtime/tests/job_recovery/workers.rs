@@ -1,0 +1,187 @@
+//! Model workers: they run tasks, seal finishes in directories, and report.
+
+use std::collections::BTreeMap;
+
+use regrow_protocol::{
+    DataDirectoryId, Epoch, ExecutionAttemptId, FinishRecord, Inventory, PartitionMetrics,
+    PinnedSplits, ReportAnswer, Split, SplitId, StagedFile, SubpartitionBytes, TaskDeployment,
+    TaskFailure, TaskMetrics, WorkerDescription, WorkerId,
+};
+use regrow_runtime::{Input, JobGraph};
+
+use super::contents::Contents;
+
+/// What lies in data directories: sealed attempts.
+pub(crate) type Disks = BTreeMap<DataDirectoryId, BTreeMap<ExecutionAttemptId, FinishRecord>>;
+
+pub(crate) struct Worker {
+    pub(crate) id: WorkerId,
+    pub(crate) data_directory: DataDirectoryId,
+    pub(crate) slots: u32,
+    pub(crate) epoch: Epoch,
+    pub(crate) running: BTreeMap<ExecutionAttemptId, RunningTask>,
+    pub(crate) unacknowledged: BTreeMap<ExecutionAttemptId, FinishRecord>,
+}
+
+pub(crate) struct RunningTask {
+    pub(crate) deployment: TaskDeployment,
+    pub(crate) splits: Vec<SplitId>,
+    pub(crate) all_splits: bool,
+    pub(crate) requests: u64,
+    pub(crate) asked: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(id: u128, data_directory: DataDirectoryId, slots: u32) -> Self {
+        Self {
+            id: WorkerId::from_bits(id),
+            data_directory,
+            slots,
+            epoch: Epoch::default(),
+            running: BTreeMap::new(),
+            unacknowledged: BTreeMap::new(),
+        }
+    }
+
+    /// A master announced itself: older attempts end, and the worker registers.
+    pub(crate) fn announced(&mut self, epoch: Epoch) -> Vec<Input> {
+        if epoch > self.epoch {
+            self.epoch = epoch;
+            self.running.clear();
+        }
+        let worker = WorkerDescription {
+            worker: self.id,
+            data_directory: self.data_directory,
+            slots: self.slots,
+        };
+        let inventory = Inventory {
+            running: self.running.keys().copied().collect(),
+            unacknowledged: self.unacknowledged.values().cloned().collect(),
+        };
+        vec![Input::WorkerRegistered { worker, inventory }]
+    }
+
+    pub(crate) fn submitted(&mut self, deployment: TaskDeployment) {
+        assert_eq!(deployment.attempt.epoch, self.epoch, "a dispatch of the newest epoch");
+        let splits = match &deployment.splits {
+            PinnedSplits::Exactly(splits) => splits.iter().map(|split| split.id).collect(),
+            PinnedSplits::None | PinnedSplits::OnRequest => Vec::new(),
+        };
+        let all_splits = deployment.splits != PinnedSplits::OnRequest;
+        let task = RunningTask { splits, all_splits, requests: 0, asked: false, deployment };
+        let attempt = task.deployment.attempt;
+        assert!(self.running.insert(attempt, task).is_none(), "an attempt is dispatched once");
+        assert!(self.running.len() <= self.slots as usize, "no more tasks than slots");
+    }
+
+    pub(crate) fn cancelled(&mut self, attempt: ExecutionAttemptId) -> Vec<Input> {
+        if self.running.remove(&attempt).is_none() {
+            return Vec::new();
+        }
+        vec![self.failed(attempt, TaskFailure::Cancelled)]
+    }
+
+    pub(crate) fn failed(&self, attempt: ExecutionAttemptId, failure: TaskFailure) -> Input {
+        Input::TaskFailed { worker: self.id, attempt, failure }
+    }
+
+    pub(crate) fn split_answered(
+        &mut self,
+        attempt: ExecutionAttemptId,
+        request: u64,
+        split: Option<Split>,
+    ) {
+        let Some(task) = self.running.get_mut(&attempt) else { return };
+        assert_eq!(request + 1, task.requests, "the answer to the only open request");
+        task.asked = false;
+        match split {
+            Some(split) => task.splits.push(split.id),
+            None => task.all_splits = true,
+        }
+    }
+
+    pub(crate) fn report_answered(
+        &mut self,
+        attempt: ExecutionAttemptId,
+        answer: ReportAnswer,
+        disks: &mut Disks,
+    ) {
+        self.unacknowledged.remove(&attempt);
+        if answer == ReportAnswer::Superseded
+            && let Some(disk) = disks.get_mut(&self.data_directory)
+        {
+            disk.remove(&attempt);
+        }
+    }
+
+    /// A task goes on: it asks for a split, cannot read an input, or finishes.
+    pub(crate) fn work(
+        &mut self,
+        attempt: ExecutionAttemptId,
+        graph: &JobGraph,
+        disks: &mut Disks,
+        contents: &mut Contents,
+    ) -> Option<Input> {
+        let worker = self.id;
+        let task = self.running.get_mut(&attempt)?;
+        if task.asked {
+            return None;
+        }
+        if !task.all_splits {
+            task.asked = true;
+            let request = task.requests;
+            task.requests += 1;
+            return Some(Input::SplitRequested { worker, attempt, request });
+        }
+        let task = self.running.remove(&attempt)?;
+        for gate in &task.deployment.inputs {
+            for producer in gate.producers.iter() {
+                let disk = disks.get(&producer.data_directory);
+                if !disk.is_some_and(|disk| disk.contains_key(&producer.partition.attempt)) {
+                    let partition = producer.partition;
+                    let failure = TaskFailure::InputLost { partition, reason: "gone".to_owned() };
+                    return Some(self.failed(attempt, failure));
+                }
+            }
+        }
+        contents.write(&task, graph);
+        let record = finish(&task, graph);
+        disks.entry(self.data_directory).or_default().insert(attempt, record.clone());
+        self.unacknowledged.insert(attempt, record.clone());
+        Some(Input::TaskFinished { worker, data_directory: self.data_directory, record })
+    }
+}
+
+fn finish(task: &RunningTask, graph: &JobGraph) -> FinishRecord {
+    let deployment = &task.deployment;
+    let attempt = deployment.attempt;
+    let outputs = deployment.outputs.iter().map(|output| {
+        let bytes: Vec<u64> = (0..u64::from(output.subpartitions))
+            .map(|index| (index + u64::from(attempt.subtask)) % 3 * (4 << 20))
+            .collect();
+        PartitionMetrics {
+            data_set: output.data_set,
+            subpartition_bytes: SubpartitionBytes::new(&bytes),
+            records: 1,
+            checksum: 0,
+        }
+    });
+    let sinks = (0..).zip(&graph.sinks).filter(|(_, sink)| sink.vertex == attempt.vertex);
+    let staged_files = sinks.map(|(sink, _)| StagedFile {
+        sink,
+        staged_name: format!("{attempt}"),
+        final_name: format!("part-{:05}", attempt.subtask),
+        bytes: 1,
+        checksum: 0,
+    });
+    FinishRecord {
+        attempt,
+        plan: deployment.plan,
+        inputs: deployment.inputs.iter().map(|gate| gate.input).collect(),
+        outputs: outputs.collect(),
+        metrics: TaskMetrics::default(),
+        accumulators: regrow_protocol::Accumulators::default(),
+        splits: task.splits.clone(),
+        staged_files: staged_files.collect(),
+    }
+}
