@@ -1,0 +1,191 @@
+//! The `ShuffleService` actor: a shell around what [`regrow_runtime::ShuffleService`] decides.
+
+mod file_worker;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use actix::prelude::*;
+use regrow_protocol::{Epoch, ExecutionAttemptId, RunId, ToShuffleService, WorkerId};
+use regrow_runtime::{
+    ShuffleService as Decisions, ShuffleServiceAction, ShuffleServiceInput, Timestamp,
+    WorkerTimeouts,
+};
+use regrow_shuffle::DataDirectory;
+use tokio::time::Instant;
+use tracing::{debug, info};
+
+use crate::{
+    gateway::{MasterGateway, Post},
+    task_executor::wait_until,
+    watch::{DeathWatch, Terminated},
+    worker::WorkerError,
+};
+use file_worker::{FileJob, FileWorker};
+
+pub use file_worker::FileThread;
+
+/// Keeps and reports the partitions of one worker.
+pub struct ShuffleService {
+    decisions: Decisions,
+    worker: WorkerId,
+    files: FileWorker,
+    found: Vec<RunId>,
+    origin: Instant,
+    watch: Option<DeathWatch<WorkerId>>,
+}
+
+/// Has someone told when the `ShuffleService` is gone; a later one replaces an earlier one.
+pub struct WatchedBy(pub Recipient<Terminated<WorkerId>>);
+
+impl Message for WatchedBy {
+    type Result = ();
+}
+
+/// What a `ShuffleService` is told at its start.
+pub struct ShuffleServiceConfig {
+    /// The worker that it belongs to.
+    pub worker: WorkerId,
+    /// How long it waits for a master.
+    pub timeouts: WorkerTimeouts,
+    /// The data directories that it serves.
+    pub directories: Vec<Arc<DataDirectory>>,
+    /// Where its reports go.
+    pub master: MasterGateway,
+    /// Where it reads and removes files.
+    pub file_thread: FileThread,
+}
+
+/// What a `TaskExecutor` tells the `ShuffleService` of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerNews {
+    /// A master leads a run.
+    MasterRegistered {
+        /// Which run.
+        run: RunId,
+        /// Which master.
+        epoch: Epoch,
+    },
+    /// A master is gone, or the connection to it.
+    MasterLost {
+        /// Of which run.
+        run: RunId,
+        /// Which master.
+        epoch: Epoch,
+    },
+    /// The output of an attempt is superseded.
+    Discard {
+        /// Whose.
+        attempt: ExecutionAttemptId,
+    },
+    /// A run ended, or was given up.
+    RunEnded {
+        /// Which one.
+        run: RunId,
+    },
+}
+
+impl Message for WorkerNews {
+    type Result = ();
+}
+
+impl ShuffleService {
+    /// Starts the actor on the current thread.
+    ///
+    /// # Errors
+    /// When a directory cannot be listed or the thread for its files cannot be started.
+    pub fn start(config: ShuffleServiceConfig) -> Result<Addr<Self>, WorkerError> {
+        let ShuffleServiceConfig { worker, timeouts, directories, master, file_thread } = config;
+        let mut found = Vec::new();
+        for directory in &directories {
+            found.extend(directory.runs()?);
+        }
+        let files = FileWorker::start(worker, directories, master, file_thread)?;
+        let decisions = Decisions::new(timeouts);
+        let origin = Instant::now();
+        Ok(Actor::start(Self { decisions, worker, files, found, origin, watch: None }))
+    }
+
+    fn feed(&mut self, input: ShuffleServiceInput, ctx: &mut Context<Self>) {
+        debug!(worker = %self.worker, ?input, "input");
+        let now = Timestamp::default().after(self.origin.elapsed());
+        let refused = self.decisions.refused_commands();
+        for action in self.decisions.handle(now, input) {
+            self.perform(action, now, ctx);
+        }
+        if self.decisions.refused_commands() > refused {
+            info!(worker = %self.worker, "refused a command of an older epoch");
+        }
+    }
+
+    fn perform(&mut self, action: ShuffleServiceAction, now: Timestamp, ctx: &mut Context<Self>) {
+        match action {
+            ShuffleServiceAction::ReportPartitions { run, epoch } => {
+                self.files.give(FileJob::Report { run, epoch });
+            }
+            ShuffleServiceAction::ReleasePartitions { attempts } => {
+                self.files.give(FileJob::Release { attempts });
+            }
+            ShuffleServiceAction::ReleaseRun { run } => {
+                info!(worker = %self.worker, %run, "releasing a run");
+                self.files.give(FileJob::ReleaseRun { run });
+            }
+            ShuffleServiceAction::WakeAt(moment) => {
+                ctx.run_later(wait_until(moment, now), |me, ctx| {
+                    me.feed(ShuffleServiceInput::Woken, ctx);
+                });
+            }
+        }
+    }
+}
+
+impl Actor for ShuffleService {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        let found = std::mem::take(&mut self.found);
+        self.feed(ShuffleServiceInput::RunsFound(found), ctx);
+    }
+}
+
+impl Handler<Post<ToShuffleService>> for ShuffleService {
+    type Result = ();
+
+    fn handle(&mut self, Post(envelope): Post<ToShuffleService>, ctx: &mut Self::Context) {
+        self.feed(ShuffleServiceInput::Command(envelope), ctx);
+    }
+}
+
+impl Handler<WorkerNews> for ShuffleService {
+    type Result = ();
+
+    fn handle(&mut self, news: WorkerNews, ctx: &mut Self::Context) {
+        let input = match news {
+            WorkerNews::MasterRegistered { run, epoch } => {
+                ShuffleServiceInput::MasterRegistered { run, epoch }
+            }
+            WorkerNews::MasterLost { run, epoch } => ShuffleServiceInput::MasterLost { run, epoch },
+            WorkerNews::Discard { attempt } => ShuffleServiceInput::Discard { attempt },
+            WorkerNews::RunEnded { run } => ShuffleServiceInput::RunEnded { run },
+        };
+        self.feed(input, ctx);
+    }
+}
+
+impl Handler<WatchedBy> for ShuffleService {
+    type Result = ();
+
+    fn handle(&mut self, WatchedBy(watcher): WatchedBy, _: &mut Self::Context) {
+        self.watch = Some(DeathWatch::new(self.worker, watcher));
+    }
+}
+
+impl Handler<Terminated<WorkerId>> for ShuffleService {
+    type Result = ();
+
+    /// The `TaskExecutor` is gone, and the worker with it: a successor takes the directories over.
+    fn handle(&mut self, _: Terminated<WorkerId>, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}

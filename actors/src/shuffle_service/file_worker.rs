@@ -1,0 +1,151 @@
+//! The file system work of a `ShuffleService`, one job after the other.
+
+use std::{collections::VecDeque, io, sync::Arc, thread};
+
+use crossbeam_channel::{Sender, unbounded};
+use regrow_protocol::{Envelope, Epoch, ExecutionAttemptId, RunId, ToJobMaster, WorkerId};
+use regrow_shuffle::{DataDirectory, DiskError};
+use tracing::{debug, warn};
+
+use crate::{
+    error_text::with_causes,
+    gateway::{MasterGateway, Post},
+};
+
+/// Releases that are kept to be tried again; what is beyond waits for the retention time-out of the
+/// next life of the directory.
+const POSTPONED_MAX: usize = 1_024;
+
+/// Where a `ShuffleService` reads and removes files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileThread {
+    /// On a thread of its own, for life: removing a thousand files takes longer than an actor may.
+    Own,
+    /// On the actor's thread: for simulation.
+    Inline,
+}
+
+/// Something to do with files.
+#[derive(Clone, Debug)]
+pub(super) enum FileJob {
+    /// Report all partitions of a run to its master.
+    Report {
+        /// Which run.
+        run: RunId,
+        /// The epoch to report in.
+        epoch: Epoch,
+    },
+    /// Remove outputs.
+    Release {
+        /// Whose.
+        attempts: Vec<ExecutionAttemptId>,
+    },
+    /// Remove all of a run.
+    ReleaseRun {
+        /// Which one.
+        run: RunId,
+    },
+}
+
+/// Does file jobs in the order in which they are given.
+pub(super) enum FileWorker {
+    /// On a thread that ends when the sender is dropped and all jobs are done. The queue holds what
+    /// masters asked for and did not see answered; each bounds what it asks.
+    Thread(Sender<FileJob>),
+    Inline(Files),
+}
+
+/// The data directories of a worker and who hears of them.
+pub(super) struct Files {
+    worker: WorkerId,
+    directories: Vec<Arc<DataDirectory>>,
+    master: MasterGateway,
+    /// Releases that failed, oldest first.
+    postponed: VecDeque<FileJob>,
+}
+
+impl FileWorker {
+    pub(super) fn start(
+        worker: WorkerId,
+        directories: Vec<Arc<DataDirectory>>,
+        master: MasterGateway,
+        thread: FileThread,
+    ) -> io::Result<Self> {
+        let mut files = Files { worker, directories, master, postponed: VecDeque::new() };
+        match thread {
+            FileThread::Inline => Ok(Self::Inline(files)),
+            FileThread::Own => {
+                let (sender, jobs) = unbounded();
+                let work = move || jobs.iter().for_each(|job| files.perform(job));
+                thread::Builder::new().name("shuffle-files".to_owned()).spawn(work)?;
+                Ok(Self::Thread(sender))
+            }
+        }
+    }
+
+    pub(super) fn give(&mut self, job: FileJob) {
+        match self {
+            Self::Inline(files) => files.perform(job),
+            Self::Thread(sender) => {
+                if sender.send(job).is_err() {
+                    warn!("the thread for partition files is gone");
+                }
+            }
+        }
+    }
+}
+
+impl Files {
+    fn perform(&mut self, job: FileJob) {
+        while let Some(postponed) = self.postponed.pop_front() {
+            if let Err(error) = self.attempt(&postponed) {
+                self.postponed.push_front(postponed);
+                debug!(worker = %self.worker, error = with_causes(&error), "still postponed");
+                break;
+            }
+        }
+        let Err(error) = self.attempt(&job) else { return };
+        warn!(worker = %self.worker, error = with_causes(&error), ?job, "postponed");
+        match job {
+            // Who asked asks again, or takes silence for an answer.
+            FileJob::Report { .. } => {}
+            FileJob::Release { .. } | FileJob::ReleaseRun { .. } => self.postpone(job),
+        }
+    }
+
+    fn postpone(&mut self, job: FileJob) {
+        if self.postponed.len() >= POSTPONED_MAX {
+            self.postponed.pop_front();
+        }
+        self.postponed.push_back(job);
+    }
+
+    /// Does the job in all directories; the last error counts.
+    fn attempt(&self, job: &FileJob) -> Result<(), DiskError> {
+        let mut result = Ok(());
+        for directory in &self.directories {
+            let done = match job {
+                FileJob::Report { run, epoch } => self.report(directory, *run, *epoch),
+                FileJob::Release { attempts } => directory.release(attempts),
+                FileJob::ReleaseRun { run } => directory.release_run(*run),
+            };
+            result = done.and(result);
+        }
+        result
+    }
+
+    fn report(&self, directory: &DataDirectory, run: RunId, epoch: Epoch) -> Result<(), DiskError> {
+        let inventory = directory.inventory(run)?;
+        for damage in inventory.damaged {
+            let path = damage.path.display();
+            warn!(worker = %self.worker, %run, %path, reason = damage.reason, "damaged partition");
+        }
+        let message = ToJobMaster::AllPartitionsWithMetrics {
+            worker: self.worker,
+            data_directory: directory.id(),
+            finished: inventory.finished,
+        };
+        self.master.do_send(Post(Envelope { run, epoch, message }));
+        Ok(())
+    }
+}

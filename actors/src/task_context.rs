@@ -1,0 +1,166 @@
+//! What a running attempt sees: its inputs, outputs, splits and counters.
+
+mod input;
+mod split_source;
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use regrow_protocol::{
+    Accumulators, FinishRecord, Split, StagedFile, TaskDeployment, TaskFailure, TaskMetrics,
+};
+use regrow_shuffle::{AttemptWriter, DataDirectory, WriteError};
+use tokio::time::Instant;
+
+use crate::{
+    error_text::with_causes,
+    task::{NextSplit, TaskContext},
+};
+use input::Input;
+use split_source::SplitSource;
+
+pub(crate) use split_source::Wait;
+
+/// The surroundings of one attempt. Dropped before it is sealed, it leaves nothing behind.
+pub(crate) struct AttemptContext {
+    deployment: Box<TaskDeployment>,
+    cancelled: Arc<AtomicBool>,
+    inputs: Vec<Input>,
+    splits: SplitSource,
+    writer: AttemptWriter,
+    staged_files: Vec<StagedFile>,
+    accumulators: Accumulators,
+    metrics: TaskMetrics,
+}
+
+impl AttemptContext {
+    /// Opens the outputs of an attempt in `directory`; its inputs are opened when they are read.
+    pub(crate) fn open(
+        deployment: Box<TaskDeployment>,
+        directory: &Arc<DataDirectory>,
+        cancelled: Arc<AtomicBool>,
+    ) -> Result<Self, TaskFailure> {
+        let writer = AttemptWriter::create(
+            directory,
+            deployment.attempt,
+            &deployment.outputs,
+            deployment.memory_bytes,
+        )
+        .map_err(write_failure)?;
+        let inputs = deployment.inputs.iter().map(|_| Input::new(directory.root())).collect();
+        Ok(Self {
+            inputs,
+            splits: SplitSource::new(&deployment.splits),
+            writer,
+            staged_files: Vec::new(),
+            accumulators: Accumulators::default(),
+            metrics: TaskMetrics::default(),
+            deployment,
+            cancelled,
+        })
+    }
+
+    /// The task waits for a split; says whether one must be asked for.
+    pub(crate) fn await_split(&mut self) -> Result<Wait, TaskFailure> {
+        self.splits.next()
+    }
+
+    /// The answer to the open request came.
+    pub(crate) fn deliver_split(&mut self, split: Option<Split>) {
+        self.splits.deliver(split);
+    }
+
+    /// Closes all outputs and seals the finish record: the attempt is finished, whatever happens.
+    pub(crate) fn seal(self, started: Instant) -> Result<FinishRecord, TaskFailure> {
+        let duration = started.elapsed().as_millis();
+        let metrics = TaskMetrics {
+            duration_ms: u64::try_from(duration).unwrap_or(u64::MAX),
+            ..self.metrics
+        };
+        let record = FinishRecord {
+            attempt: self.deployment.attempt,
+            plan: self.deployment.plan,
+            inputs: self.deployment.inputs.iter().map(|gate| gate.input).collect(),
+            outputs: Vec::new(),
+            metrics,
+            accumulators: self.accumulators,
+            splits: self.splits.into_read(),
+            staged_files: self.staged_files,
+        };
+        self.writer.seal(record).map_err(write_failure)
+    }
+}
+
+impl TaskContext for AttemptContext {
+    fn deployment(&self) -> &TaskDeployment {
+        &self.deployment
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+
+    fn take_split(&mut self) -> Option<NextSplit> {
+        self.splits.take()
+    }
+
+    fn read_block(&mut self, input: usize, block: &mut Vec<u8>) -> Result<bool, TaskFailure> {
+        let gates = &self.deployment.inputs;
+        let (Some(gate), Some(reader)) = (gates.get(input), self.inputs.get_mut(input)) else {
+            return Err(TaskFailure::unrecoverable(format!(
+                "the task has {} inputs and reads number {input}, counted from 0",
+                gates.len()
+            )));
+        };
+        reader.read_block(gate, block, &mut self.metrics)
+    }
+
+    fn write_block(
+        &mut self,
+        output: usize,
+        subpartition: u32,
+        block: &[u8],
+        records: u64,
+    ) -> Result<(), TaskFailure> {
+        self.writer.write_block(output, subpartition, block, records).map_err(write_failure)?;
+        self.metrics.records_out = self.metrics.records_out.saturating_add(records);
+        self.metrics.bytes_out = self.metrics.bytes_out.saturating_add(block.len() as u64);
+        Ok(())
+    }
+
+    fn add_staged_file(&mut self, file: StagedFile) {
+        self.staged_files.push(file);
+    }
+
+    fn spill_directory(&mut self) -> Result<&Path, TaskFailure> {
+        self.writer.spill_directory().map_err(write_failure)
+    }
+
+    fn accumulators(&mut self) -> &mut Accumulators {
+        &mut self.accumulators
+    }
+
+    fn metrics(&mut self) -> &mut TaskMetrics {
+        &mut self.metrics
+    }
+}
+
+/// What a refused write means for the attempt.
+fn write_failure(error: WriteError) -> TaskFailure {
+    match error {
+        // Nobody waits for the attempt any more.
+        WriteError::Released { .. } => TaskFailure::Cancelled,
+        WriteError::Disk(_) | WriteError::Failed => TaskFailure::task(with_causes(&error)),
+        WriteError::BlockTooLong { .. }
+        | WriteError::NoSuchSubpartition { .. }
+        | WriteError::SubpartitionCount { .. }
+        | WriteError::DuplicateDataSet { .. }
+        | WriteError::RecordTooLong { .. }
+        | WriteError::Encode(_) => TaskFailure::unrecoverable(with_causes(&error)),
+    }
+}

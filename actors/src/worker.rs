@@ -1,0 +1,162 @@
+//! Starts the actors of one worker: a `TaskExecutor` and the `ShuffleService` that keeps what it
+//! wrote.
+
+#[cfg(test)]
+pub(crate) mod bench;
+
+use std::{io, path::Path, sync::Arc};
+
+use actix::prelude::*;
+use regrow_protocol::{DataDirectoryId, WorkerDescription, WorkerId};
+use regrow_runtime::WorkerTimeouts;
+use regrow_shuffle::{DataDirectory, DirectoryError, DiskError};
+use thiserror::Error;
+use tracing::warn;
+
+use crate::{
+    error_text::with_causes,
+    gateway::{MasterGateway, WorkerConnected},
+    runner::{Equipment, LockStep, RunnerKind, SlotThreads, ThreadsEnded},
+    shuffle_service::{FileThread, ShuffleService, ShuffleServiceConfig, WatchedBy},
+    task::TaskFactory,
+    task_executor::{TaskExecutor, TaskExecutorConfig},
+    watch::Terminated,
+};
+
+/// The data directories of one worker; locked while any part of the worker lives.
+pub struct WorkerDirectories {
+    /// Where new outputs go.
+    own: Arc<DataDirectory>,
+    /// What a former process left.
+    taken_over: Vec<Arc<DataDirectory>>,
+}
+
+/// What a worker is told at its start.
+pub struct WorkerConfig {
+    /// This life of it; never used twice.
+    pub worker: WorkerId,
+    /// How many attempts it runs at a time; at least 1.
+    pub slots: u32,
+    /// How long it waits for a master.
+    pub timeouts: WorkerTimeouts,
+    /// Where its files are.
+    pub directories: WorkerDirectories,
+    /// The program's jobs.
+    pub factory: Arc<dyn TaskFactory>,
+    /// How user code runs.
+    pub runner: RunnerKind,
+    /// Where its reports go.
+    pub master: MasterGateway,
+    /// Who is told when it is gone.
+    pub watcher: Recipient<Terminated<WorkerId>>,
+}
+
+/// A worker that was started.
+pub struct SpawnedWorker {
+    /// How masters reach it.
+    pub connected: WorkerConnected,
+    /// For [`MasterLost`](crate::task_executor::MasterLost) and
+    /// [`StopWorker`](crate::task_executor::StopWorker).
+    pub task_executor: Addr<TaskExecutor>,
+    /// To wait for the end of user code once the worker is gone; none in simulation.
+    pub threads_ended: Option<ThreadsEnded>,
+}
+
+/// A worker could not be started.
+#[derive(Debug, Error)]
+pub enum WorkerError {
+    /// What it stores cannot be listed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The system refuses a thread.
+    #[error("cannot start the thread for partition files; allow more threads to this user")]
+    Thread(#[from] io::Error),
+}
+
+impl WorkerDirectories {
+    /// Opens the directories of as many workers as `new` has ids. They take over what former
+    /// processes left under `root`, so that a restarted process keeps its directories; a worker for
+    /// which nothing is left makes one named by its id. Reads the disk: not for the thread of a
+    /// busy actor.
+    ///
+    /// # Errors
+    /// When `root` cannot be used.
+    pub fn open(root: &Path, new: &[DataDirectoryId]) -> Result<Vec<Self>, DirectoryError> {
+        let mut found = DataDirectory::take_over(root)?.into_iter();
+        let mut workers = Vec::with_capacity(new.len());
+        for id in new {
+            let own = match found.next() {
+                Some(first) => first,
+                None => DataDirectory::create(root, *id)?,
+            };
+            workers.push(Self { own: Arc::new(own), taken_over: Vec::new() });
+        }
+        let left = found.filter(|directory| !is_removed(directory)).map(Arc::new);
+        for (index, directory) in left.enumerate() {
+            let worker = index % workers.len().max(1);
+            if let Some(worker) = workers.get_mut(worker) {
+                worker.taken_over.push(directory);
+            }
+        }
+        Ok(workers)
+    }
+
+    fn all(&self) -> Vec<Arc<DataDirectory>> {
+        let taken_over = self.taken_over.iter().map(Arc::clone);
+        std::iter::once(Arc::clone(&self.own)).chain(taken_over).collect()
+    }
+}
+
+/// Removes a directory that nobody needs.
+fn is_removed(directory: &DataDirectory) -> bool {
+    directory.remove_if_empty().unwrap_or_else(|error| {
+        warn!(directory = %directory.id(), error = with_causes(&error), "cannot tidy up");
+        false
+    })
+}
+
+/// Starts the actors of a worker on the current thread. If one of them goes away, so does the
+/// other, and `watcher` is told.
+///
+/// # Errors
+/// When its directories cannot be listed or the thread for its files cannot be started.
+pub fn spawn_worker(config: WorkerConfig) -> Result<SpawnedWorker, WorkerError> {
+    let WorkerConfig { worker, slots, timeouts, directories, factory, runner, master, watcher } =
+        config;
+    let file_thread = match runner {
+        RunnerKind::SlotThreads => FileThread::Own,
+        RunnerKind::LockStep => FileThread::Inline,
+    };
+    let shuffle_service = ShuffleService::start(ShuffleServiceConfig {
+        worker,
+        timeouts,
+        directories: directories.all(),
+        master: master.clone(),
+        file_thread,
+    })?;
+    let identity = WorkerDescription { worker, data_directory: directories.own.id(), slots };
+    let config = TaskExecutorConfig {
+        identity,
+        timeouts,
+        master,
+        shuffle_service: shuffle_service.clone().recipient(),
+        watchers: [watcher, shuffle_service.clone().recipient()],
+    };
+    let equipment = Arc::new(Equipment::new(factory, directories.own));
+    let mut threads_ended = None;
+    let task_executor = TaskExecutor::start(config, |events| match runner {
+        RunnerKind::LockStep => Box::new(LockStep::new(equipment, events)),
+        RunnerKind::SlotThreads => {
+            let threads = SlotThreads::new(equipment, slots, events);
+            threads_ended = Some(threads.ended());
+            Box::new(threads)
+        }
+    });
+    shuffle_service.do_send(WatchedBy(task_executor.clone().recipient()));
+    let connected = WorkerConnected {
+        worker: identity,
+        task_executor: task_executor.clone().recipient(),
+        shuffle_service: shuffle_service.recipient(),
+    };
+    Ok(SpawnedWorker { connected, task_executor, threads_ended })
+}
