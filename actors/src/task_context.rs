@@ -164,3 +164,30 @@ fn write_failure(error: WriteError) -> TaskFailure {
         | WriteError::Encode(_) => TaskFailure::unrecoverable(with_causes(&error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use regrow_protocol::RunId;
+    use regrow_shuffle::DiskError;
+
+    use super::*;
+
+    #[test]
+    fn fault_39_each_error_of_a_write_leads_to_its_own_action() {
+        let full = WriteError::Disk(DiskError {
+            action: "write blocks to",
+            path: "/data/p".into(),
+            source: io::ErrorKind::StorageFull.into(),
+        });
+        let TaskFailure::Task { message } = write_failure(full) else {
+            panic!("a full disk is worth another try");
+        };
+        assert!(message.starts_with("cannot write blocks to /data/p: no space left"), "{message}");
+        let released = WriteError::Released { run: RunId::from_bits(1) };
+        assert_eq!(write_failure(released), TaskFailure::Cancelled);
+        let defect = WriteError::NoSuchSubpartition { output: 3, subpartition: 1 };
+        assert!(matches!(write_failure(defect), TaskFailure::Unrecoverable { .. }));
+    }
+}

@@ -7,6 +7,9 @@ use regrow_shuffle::{FetchError, PartitionReader};
 
 use crate::error_text::with_causes;
 
+/// `ENFILE` and `EMFILE`: the host is short of something, the partition is sound.
+const OUT_OF_DESCRIPTORS: [i32; 2] = [23, 24];
+
 /// Reads the subpartitions of one producer after the other.
 pub(super) struct Input {
     /// The directory that holds all data directories of this host.
@@ -66,8 +69,56 @@ fn fetch_failure(error: FetchError) -> TaskFailure {
         FetchError::Gone { partition, .. } | FetchError::Corrupt { partition, .. } => {
             TaskFailure::InputLost { partition, reason }
         }
-        // Out of descriptors, say: the partition itself may be sound.
-        FetchError::Unreadable { .. } => TaskFailure::task(reason),
+        FetchError::Unreadable { partition, source, .. } => {
+            let out_of_descriptors =
+                source.raw_os_error().is_some_and(|code| OUT_OF_DESCRIPTORS.contains(&code));
+            if out_of_descriptors {
+                return TaskFailure::task(format!("{reason}; raise the limit of open files"));
+            }
+            // A disk that does not give back what was written: another try reads the same.
+            TaskFailure::InputLost { partition, reason }
+        }
         FetchError::OutOfRange { .. } => TaskFailure::unrecoverable(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use regrow_protocol::{DataSetId, PartitionId, SubpartitionRange};
+
+    use super::*;
+    use crate::worker::bench::attempt;
+
+    #[test]
+    fn fault_39_each_error_of_a_read_leads_to_its_own_action() {
+        let partition = PartitionId { attempt: attempt(1, 0), data_set: DataSetId(0) };
+        let path = PathBuf::from("/data/p");
+        let unreadable = |code| FetchError::Unreadable {
+            partition,
+            path: path.clone(),
+            source: io::Error::from_raw_os_error(code),
+        };
+        let lost = [
+            FetchError::Gone { partition, path: path.clone() },
+            FetchError::Corrupt { partition, path: path.clone(), reason: "bits".to_owned() },
+            unreadable(5),
+        ];
+        for error in lost {
+            let text = error.to_string();
+            let failure = fetch_failure(error);
+            let TaskFailure::InputLost { partition: named, reason } = failure else {
+                panic!("{failure:?}");
+            };
+            assert_eq!(named, partition);
+            assert!(reason.starts_with(&text), "{reason}");
+        }
+        for code in OUT_OF_DESCRIPTORS {
+            assert!(matches!(fetch_failure(unreadable(code)), TaskFailure::Task { .. }));
+        }
+        let range = SubpartitionRange { start: 4, end: 9 };
+        let error = FetchError::OutOfRange { partition, range, subpartitions: 2 };
+        assert!(matches!(fetch_failure(error), TaskFailure::Unrecoverable { .. }));
     }
 }
