@@ -58,4 +58,10 @@ pub enum StoreError {
         /// Format supported.
         supported: u32,
     },
+    /// The call makes no sense: a mistake of the caller. Nothing was changed.
+    #[error("the store cannot do this: {reason}")]
+    Invalid {
+        /// What is wrong with it.
+        reason: String,
+    },
 }

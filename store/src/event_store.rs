@@ -15,11 +15,12 @@ pub trait EventStore: Send {
     fn claim_term(&mut self) -> Result<u64, StoreError>;
 
     /// Claims `epoch` of `run`, makes durable what can be read of its log, and returns it. From
-    /// here on an append of a lower epoch is refused. A run without a log has an empty one.
+    /// here on an append of a lower epoch is refused. A run without a log has an empty one. An
+    /// incomplete batch at its end ([`LogDamage::INCOMPLETE_END`]) is reported once, and cut off.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] when an equal or higher epoch was claimed; others when the store
-    /// cannot be read or written.
+    /// cannot be read or written: `epoch` may be claimed then, so the next try takes a higher one.
     fn open_log(&mut self, run: RunId, epoch: Epoch) -> Result<Log, StoreError>;
 
     /// Reads a log without claiming anything.
@@ -31,8 +32,10 @@ pub trait EventStore: Send {
     /// Appends `batch`. It is on stable storage when this returns.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] when a higher epoch was claimed, or this one never; others poison the
-    /// handle: nothing is known of the batch until [`reopen`](Self::reopen).
+    /// [`StoreError::Fenced`] when a higher epoch was claimed, or this one never;
+    /// [`StoreError::Invalid`] when the batch is empty or above
+    /// [`BATCH_BYTES_MAX`](crate::BATCH_BYTES_MAX); others poison the handle: nothing is known of
+    /// the batch until [`reopen`](Self::reopen).
     fn append(
         &mut self,
         run: RunId,
@@ -58,7 +61,7 @@ pub trait EventStore: Send {
     /// As [`append`](Self::append), without fencing.
     fn remove_log(&mut self, run: RunId) -> Result<(), StoreError>;
 
-    /// Runs that have a log, ascending.
+    /// Runs whose log was opened and not removed, ascending.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -150,4 +153,10 @@ pub struct LogDamage {
     pub offset: Option<u64>,
     /// What was found.
     pub reason: String,
+}
+
+impl LogDamage {
+    /// The reason when the last bytes of the log are a batch that was never written whole: what a
+    /// writer leaves that is killed in mid-append. Such a batch was not acknowledged.
+    pub const INCOMPLETE_END: &str = "incomplete batch at the end";
 }
