@@ -305,7 +305,7 @@ impl Job {
     fn perform_held(&mut self, action: HeldAction, out: &mut Decision) {
         match action {
             HeldAction::Act(action) => out.actions.push(action),
-            HeldAction::Submit(attempt) => self.send(&attempt, out),
+            HeldAction::Submit { attempt, ticket } => self.send(&attempt, ticket, out),
             HeldAction::ReleaseOutputs(vertex) => self.release_outputs(vertex, out),
             HeldAction::Activate => self.activate(out),
         }

@@ -11,6 +11,7 @@ pub(super) struct Executions {
     winding_down: BTreeMap<ExecutionAttemptId, WorkerId>,
     /// Current attempts per vertex, for screens.
     per_vertex: BTreeMap<JobVertexId, u32>,
+    tickets: u64,
 }
 
 /// A current attempt of a subtask.
@@ -20,6 +21,8 @@ pub(super) struct Execution {
     pub(super) worker: WorkerId,
     pub(super) stage: ExecutionStage,
     pub(super) splits: PinnedSplits,
+    /// Distinguishes a dispatch from an earlier one of the same attempt that was never sent.
+    pub(super) ticket: u64,
 }
 
 /// How far an attempt is.
@@ -32,6 +35,12 @@ pub(super) enum ExecutionStage {
 }
 
 impl Executions {
+    /// A ticket that no execution has.
+    pub(super) fn next_ticket(&mut self) -> u64 {
+        self.tickets += 1;
+        self.tickets
+    }
+
     pub(super) fn insert(&mut self, execution: Execution) {
         let subtask = execution.attempt.execution_vertex();
         *self.per_vertex.entry(subtask.vertex).or_default() += 1;

@@ -11,8 +11,8 @@ use crate::{Action, Lsn};
 pub(super) enum HeldAction {
     /// Carry this out.
     Act(Action),
-    /// Dispatch an attempt, if it is still wanted.
-    Submit(ExecutionAttemptId),
+    /// Dispatch an attempt, if this very dispatch is still wanted.
+    Submit { attempt: ExecutionAttemptId, ticket: u64 },
     /// Release the outputs of a vertex, if they are still unneeded.
     ReleaseOutputs(JobVertexId),
     /// Begin to act upon the recovery decision.

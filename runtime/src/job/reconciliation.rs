@@ -121,11 +121,14 @@ impl Trial<'_> {
     fn reset_for_splits_left(&mut self) {
         let vertices: Vec<JobVertexId> = self.state.coordinators.vertices().collect();
         for vertex in vertices {
-            let left = self.state.coordinators.get(vertex).is_some_and(|it| !it.is_exhausted());
-            if left && self.state.is_complete(vertex) {
-                let subtask = ExecutionVertexId { vertex, subtask: 0 };
-                self.reset(vec![(subtask, ResetReason::SplitsLeft)]);
+            let Some(coordinator) = self.state.coordinators.get(vertex) else { continue };
+            if coordinator.is_exhausted() || !self.state.is_complete(vertex) {
+                continue;
             }
+            // One that is bound to the splits it read before would leave the rest unread.
+            let free = |it: &ExecutionVertexId| coordinator.pinned(it.subtask).is_none();
+            let chosen = self.state.subtasks(vertex).find(free);
+            self.reset(chosen.map(|it| (it, ResetReason::SplitsLeft)).into_iter().collect());
         }
     }
 

@@ -214,8 +214,9 @@ impl Job {
             }
         }
         let stage = ExecutionStage::Held;
-        self.executions.insert(Execution { attempt, worker, stage, splits });
-        self.hold(waits_for, Flush::Now, HeldAction::Submit(attempt), out);
+        let ticket = self.executions.next_ticket();
+        self.executions.insert(Execution { attempt, worker, stage, splits, ticket });
+        self.hold(waits_for, Flush::Now, HeldAction::Submit { attempt, ticket }, out);
     }
 
     /// Notes that a worker gets its first attempt; returns what must be durable before it does.
@@ -253,9 +254,12 @@ impl Job {
     }
 
     /// Sends a dispatch that had waited, if it is still wanted.
-    pub(super) fn send(&mut self, attempt: &ExecutionAttemptId, out: &mut Decision) {
+    pub(super) fn send(&mut self, attempt: &ExecutionAttemptId, ticket: u64, out: &mut Decision) {
         let subtask = attempt.execution_vertex();
         let Some(execution) = self.executions.of_attempt(attempt) else { return };
+        if execution.ticket != ticket {
+            return;
+        }
         if !self.inputs_are_finished(subtask) {
             self.withdraw(subtask);
             return;

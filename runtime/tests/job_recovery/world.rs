@@ -65,7 +65,7 @@ impl World {
         let submission = graphs::submission(&mut rng);
         let epoch = Epoch::new(1, 0);
         let (job, decision) =
-            Job::submit(Timestamp(0), submission.clone(), life(epoch, PreviousLife::None));
+            Job::submit(Timestamp(0), submission.clone(), life(epoch, faults, PreviousLife::None));
         let mut world = Self {
             rng,
             faults,
@@ -306,7 +306,7 @@ impl World {
         (self.demand, self.granted) = (0, BTreeMap::new());
         self.epoch = self.epoch.next_life();
         self.acknowledged = Lsn(self.stored.len() as u64);
-        let life = life(self.epoch, PreviousLife::Unknown);
+        let life = life(self.epoch, self.faults, PreviousLife::Unknown);
         let (job, decision) =
             Job::recover(self.now, self.submission.clone(), &self.stored, life).unwrap();
         self.job = job;
@@ -440,7 +440,9 @@ fn accepted(events: &[JobEvent]) -> BTreeMap<ExecutionVertexId, FinishRecord> {
     accepted
 }
 
-fn life(epoch: Epoch, previous: PreviousLife) -> LifeStart {
+fn life(epoch: Epoch, faults: Faults, previous: PreviousLife) -> LifeStart {
+    // Where nobody vanishes, whoever is slow is waited for.
+    let patience = if faults == Faults::All { 5 } else { 100_000 };
     LifeStart {
         epoch,
         previous,
@@ -449,7 +451,7 @@ fn life(epoch: Epoch, previous: PreviousLife) -> LifeStart {
         read_log_ms: 0,
         log_damage: None,
         options: Options {
-            previous_worker_timeout: std::time::Duration::from_secs(5),
+            previous_worker_timeout: std::time::Duration::from_secs(patience),
             ..Options::default()
         },
     }
