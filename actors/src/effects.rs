@@ -26,7 +26,7 @@ impl EffectRunner {
         work: impl FnOnce() -> T + Send + 'static,
         done: impl FnOnce(Result<T, String>) + Send + 'static,
     ) {
-        let mut answer = Answer(Some(Box::new(done)));
+        let mut answer = Answer::new(done, "the system refused a thread for it");
         let run = move || {
             let result = catch_unwind(AssertUnwindSafe(work));
             answer.give(result.map_err(|payload| panic_text(&*payload)));
@@ -47,11 +47,22 @@ impl EffectRunner {
 type Waiting<T> = Box<dyn FnOnce(Result<T, String>) + Send>;
 
 /// Answers for work that was never begun, too, so that nobody waits for ever.
-struct Answer<T>(Option<Waiting<T>>);
+pub(crate) struct Answer<T> {
+    done: Option<Waiting<T>>,
+    never_begun: &'static str,
+}
 
 impl<T> Answer<T> {
-    fn give(&mut self, result: Result<T, String>) {
-        if let Some(done) = self.0.take() {
+    /// Answers `done`; with `never_begun` if the work is dropped.
+    pub(crate) fn new(
+        done: impl FnOnce(Result<T, String>) + Send + 'static,
+        never_begun: &'static str,
+    ) -> Self {
+        Self { done: Some(Box::new(done)), never_begun }
+    }
+
+    pub(crate) fn give(&mut self, result: Result<T, String>) {
+        if let Some(done) = self.done.take() {
             done(result);
         }
     }
@@ -59,7 +70,7 @@ impl<T> Answer<T> {
 
 impl<T> Drop for Answer<T> {
     fn drop(&mut self) {
-        self.give(Err("the system refused a thread for it".to_owned()));
+        self.give(Err(self.never_begun.to_owned()));
     }
 }
 
@@ -97,7 +108,7 @@ mod tests {
     #[test]
     fn work_that_never_began_is_answered() {
         let (sender, receiver) = mpsc::channel();
-        drop(Answer::<u32>(Some(Box::new(move |result| sender.send(result).unwrap()))));
-        assert!(receiver.recv().unwrap().is_err());
+        drop(Answer::<u32>::new(move |result| sender.send(result).unwrap(), "no thread"));
+        assert_eq!(receiver.recv().unwrap(), Err("no thread".to_owned()));
     }
 }

@@ -6,7 +6,16 @@ use regrow_protocol::{JobId, RunId};
 use regrow_runtime::{JobOutcome, JobStatus, KillHow, KillPoint, Options, RecoveryReport};
 use thiserror::Error;
 
-use crate::task::TaskFactory;
+mod cancel_handle;
+mod local_client;
+mod local_run;
+mod local_system;
+#[cfg(test)]
+mod tests;
+
+pub use self::cancel_handle::CancelHandle;
+pub use crate::run_directory::interrupted_runs;
+use crate::{dispatcher::SubmitError, task::TaskFactory};
 
 /// A job to run with all roles in this process.
 pub struct LocalRun {
@@ -104,9 +113,16 @@ pub enum LaunchError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The log could not be written for too long: the job stays resumable.
-    #[error("the event log cannot be written: {0}; the job can be resumed")]
-    LogUnavailable(String),
+    /// What ended runs left cannot be told from what this one would make.
+    #[error("cannot start the job")]
+    Submit(#[source] SubmitError),
+    /// The log could not be used for too long, another process leads, or the actors of this one
+    /// died: all is kept, and the job stays resumable.
+    #[error("the job cannot go on: {0}; what is finished is kept, and the job can be resumed")]
+    Abandoned(String),
+    /// The workers of this process cannot be started.
+    #[error("cannot start the workers")]
+    Workers(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// A run that was interrupted and can be resumed.

@@ -1,0 +1,221 @@
+//! What the Dispatcher knows of one run.
+
+use std::time::Duration;
+
+use actix::{Addr, Recipient};
+use regrow_protocol::Epoch;
+use regrow_runtime::{
+    JobOutcome, JobStatus, JobSubmission, KillHow, KillPoint, KillWhen, Options, PreviousLife,
+};
+use tokio::time::Instant;
+
+use super::ClientUpdate;
+use crate::{
+    job_master::{JobMaster, LifeEnd, PlannedBy},
+    launch::RunUpdate,
+    output::OutputCommitter,
+};
+
+/// Deaths of `JobMaster`s after which the next life begins at once.
+const DEATHS_WITHOUT_DELAY: u32 = 2;
+
+/// Wait before the life after the third death; doubles with each.
+const LIFE_DELAY_MIN: Duration = Duration::from_millis(100);
+
+/// Longest wait before a life (rule 5.14).
+const LIFE_DELAY_MAX: Duration = Duration::from_secs(10);
+
+/// A life that lasted this long makes up for the deaths before it.
+const LONG_LIFE: Duration = Duration::from_mins(1);
+
+/// First wait before a store that refused is tried again; doubles each time.
+const STORE_DELAY_MIN: Duration = Duration::from_millis(100);
+
+/// Longest wait before a store that refused is tried again.
+const STORE_DELAY_MAX: Duration = Duration::from_secs(5);
+
+/// One run that is not over.
+pub(super) struct Run {
+    pub(super) submission: JobSubmission,
+    pub(super) options: Options,
+    /// Planned kills by percentage that have not fired, lowest first.
+    pub(super) kills: Vec<KillPoint>,
+    pub(super) clients: Vec<Recipient<ClientUpdate>>,
+    pub(super) output: OutputCommitter,
+    /// The newest life, or the one that is to begin.
+    pub(super) epoch: Epoch,
+    pub(super) previous: PreviousLife,
+    pub(super) life: Life,
+    /// Whether an earlier process accepted it.
+    pub(super) resumed: bool,
+    pub(super) acceptance: Acceptance,
+    /// The newest status from before it was announced.
+    early_status: Option<Box<JobStatus>>,
+    /// A cancel that no life has answered yet.
+    pub(super) cancel: bool,
+    /// A planned kill that came while nobody led.
+    pub(super) kill: Option<KillHow>,
+    began: Instant,
+    deaths: u32,
+    trouble: Option<Trouble>,
+}
+
+/// How far the acceptance of a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Acceptance {
+    /// No life has recorded its beginning: an empty log is a new one.
+    Unrecorded,
+    /// There may be something to recover.
+    Recorded,
+    /// The clients know of it.
+    Announced,
+}
+
+/// Whether somebody leads a run.
+pub(super) enum Life {
+    /// Its log is being opened, or will be.
+    Opening,
+    /// Somebody does.
+    Led(Addr<JobMaster>),
+    /// Nobody need: it is terminal, and its result is being stored.
+    Concluding(Box<JobOutcome>),
+    /// All is stored and told; what is left is being removed.
+    Forgetting,
+}
+
+/// A store that refuses.
+struct Trouble {
+    since: Instant,
+    delay: Duration,
+}
+
+impl Run {
+    pub(super) fn new(
+        submission: JobSubmission,
+        options: Options,
+        mut kills: Vec<KillPoint>,
+        client: Recipient<ClientUpdate>,
+        epoch: Epoch,
+    ) -> Self {
+        kills.sort_by_key(|kill| percent(*kill));
+        Self {
+            output: OutputCommitter::new(submission.job.clone()),
+            submission,
+            options,
+            kills,
+            clients: vec![client],
+            epoch,
+            previous: PreviousLife::None,
+            life: Life::Opening,
+            resumed: false,
+            acceptance: Acceptance::Unrecorded,
+            early_status: None,
+            cancel: false,
+            kill: None,
+            began: Instant::now(),
+            deaths: 0,
+            trouble: None,
+        }
+    }
+
+    pub(super) fn tell(&self, update: &RunUpdate) {
+        for client in &self.clients {
+            client.do_send(ClientUpdate::Run(update.clone()));
+        }
+    }
+
+    /// Tells the clients once that the run is accepted.
+    pub(super) fn announce(&mut self) {
+        if std::mem::replace(&mut self.acceptance, Acceptance::Announced) == Acceptance::Announced {
+            return;
+        }
+        let JobSubmission { job, run, .. } = &self.submission;
+        self.tell(&RunUpdate::Accepted { job: job.clone(), run: *run, resumed: self.resumed });
+        if let Some(status) = self.early_status.take() {
+            self.tell(&RunUpdate::Status(status));
+        }
+    }
+
+    /// Tells how the job stands, once the clients know that there is one.
+    pub(super) fn show(&mut self, status: Box<JobStatus>) {
+        if self.acceptance == Acceptance::Announced {
+            self.tell(&RunUpdate::Status(status));
+        } else {
+            self.early_status = Some(status);
+        }
+    }
+
+    pub(super) fn led_by(&mut self, master: Addr<JobMaster>) {
+        self.began = Instant::now();
+        self.life = Life::Led(master);
+    }
+
+    /// Notes the end of the newest life, and says how long to wait before the next.
+    pub(super) fn life_ended(&mut self, end: &LifeEnd) -> Duration {
+        let (planned, panic) = match end {
+            LifeEnd::Stopped => (None, None),
+            LifeEnd::Panicked { message } => (None, Some(message.clone())),
+            LifeEnd::Planned { how, by } => {
+                if *by == PlannedBy::Progress && !self.kills.is_empty() {
+                    self.kills.remove(0);
+                }
+                (Some(*how), None)
+            }
+        };
+        self.previous = match (planned, &panic) {
+            (Some(_), _) => PreviousLife::KilledAsPlanned,
+            (None, Some(message)) => PreviousLife::Panicked { message: message.clone() },
+            (None, None) => PreviousLife::Unknown,
+        };
+        self.tell(&RunUpdate::JobMasterLost { planned, panic });
+        self.epoch = self.epoch.next_life();
+        self.life = Life::Opening;
+        if self.began.elapsed() >= LONG_LIFE {
+            self.deaths = 0;
+        }
+        self.deaths = self.deaths.saturating_add(1);
+        life_delay(self.deaths)
+    }
+
+    /// The store refused; gives the wait before the next try, or none if it refused for too long.
+    pub(super) fn store_refused(&mut self) -> Option<Duration> {
+        let first = Trouble { since: Instant::now(), delay: STORE_DELAY_MIN };
+        let trouble = self.trouble.get_or_insert(first);
+        if trouble.since.elapsed() >= self.options.store_unavailable_timeout {
+            return None;
+        }
+        let delay = trouble.delay;
+        trouble.delay = STORE_DELAY_MAX.min(delay.saturating_mul(2));
+        Some(delay)
+    }
+
+    pub(super) fn store_obeyed(&mut self) {
+        self.trouble = None;
+    }
+}
+
+/// Which planned kill comes first; those at a time are not this one's to fire.
+fn percent(kill: KillPoint) -> u32 {
+    match kill.when {
+        KillWhen::Percent(percent) => percent,
+        KillWhen::Elapsed(_) => u32::MAX,
+    }
+}
+
+fn life_delay(deaths: u32) -> Duration {
+    let Some(late) = deaths.checked_sub(DEATHS_WITHOUT_DELAY + 1) else { return Duration::ZERO };
+    LIFE_DELAY_MAX.min(LIFE_DELAY_MIN.saturating_mul(1 << late.min(16)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_5_14_from_the_third_death_on_the_next_life_backs_off_up_to_10_s() {
+        let delays: Vec<u128> = (1..14).map(|deaths| life_delay(deaths).as_millis()).collect();
+        assert_eq!(delays[..6], [0, 0, 100, 200, 400, 800]);
+        assert_eq!(delays[12], 10_000);
+        assert_eq!(life_delay(u32::MAX), LIFE_DELAY_MAX);
+    }
+}

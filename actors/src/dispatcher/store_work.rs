@@ -1,0 +1,199 @@
+//! What the Dispatcher has done on the store's thread.
+
+use std::path::{Path, PathBuf};
+
+use regrow_protocol::{Epoch, RunId};
+use regrow_runtime::{
+    JobEvent, JobOutcome, JobSubmission, LogPosition, ReadLog, RecoveryReport, StoredBatch,
+    read_log,
+};
+use regrow_store::{BatchPosition, EventStore, Log, LogDamage, StoreError, Table};
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::admission::store_result;
+use crate::{
+    archive::{Archive, ArchivedJob},
+    error_text::with_causes,
+    event_writer::LogSize,
+    recovery_reports,
+};
+
+/// Results that a store keeps although the archive has forgotten their jobs; above this they go.
+const RESULTS_MAX: usize = 1_000;
+
+/// A log that was opened for a life.
+#[derive(Debug)]
+pub(super) struct OpenedLog {
+    /// What counts of it.
+    pub(super) read: ReadLog,
+    /// Its end: beyond it nothing of older lives exists.
+    pub(super) sealed: Option<LogPosition>,
+    /// How large it is.
+    pub(super) size: LogSize,
+    /// How long that took.
+    pub(super) read_log_ms: u64,
+}
+
+/// Why work on the store failed.
+#[derive(Debug)]
+pub(super) enum StoreFailure {
+    /// The disk refused; it may heal.
+    Sick(String),
+    /// Another process leads.
+    Fenced(String),
+    /// Only a person can help.
+    Unusable(StoreError),
+}
+
+impl From<StoreError> for StoreFailure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Io { .. } | StoreError::Poisoned { .. } => Self::Sick(with_causes(&error)),
+            StoreError::Fenced { .. } => Self::Fenced(with_causes(&error)),
+            StoreError::InUse { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::Format { .. }
+            | StoreError::Invalid { .. } => Self::Unusable(error),
+        }
+    }
+}
+
+/// Tries `work`; if the store is poisoned by what somebody else tried, once more after opening it
+/// afresh.
+fn healed<T>(
+    store: &mut dyn EventStore,
+    work: impl Fn(&mut dyn EventStore) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    match work(store) {
+        Err(StoreError::Poisoned { .. } | StoreError::Io { .. }) => {
+            store.reopen()?;
+            work(store)
+        }
+        other => other,
+    }
+}
+
+/// Claims the next term of leadership.
+pub(super) fn claim_term(store: &mut dyn EventStore) -> Result<u64, StoreError> {
+    healed(store, |store| store.claim_term())
+}
+
+/// Claims `epoch` of `run` and reads its log.
+pub(super) fn open_log(
+    store: &mut dyn EventStore,
+    run: RunId,
+    epoch: Epoch,
+) -> Result<OpenedLog, StoreFailure> {
+    let began = Instant::now();
+    let log = healed(store, |store| store.open_log(run, epoch))?;
+    let read = read(&log);
+    Ok(OpenedLog {
+        sealed: log.batches.last().map(|batch| position(batch.position)),
+        size: size(&log, &read),
+        read,
+        read_log_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+/// What counts of a log.
+pub(crate) fn read(log: &Log) -> ReadLog {
+    let batches: Vec<StoredBatch<'_>> = log
+        .batches
+        .iter()
+        .map(|batch| StoredBatch {
+            position: position(batch.position),
+            follows_damage: batch.follows_damage,
+            bytes: &batch.bytes,
+        })
+        .collect();
+    read_log(&batches, log.damage.as_ref().map(describe).as_deref())
+}
+
+fn describe(damage: &LogDamage) -> String {
+    let LogDamage { segment, sequence, offset, reason } = damage;
+    match offset {
+        Some(offset) => format!("segment {segment}, batch {sequence}, byte {offset}: {reason}"),
+        None => format!("segment {segment}, batch {sequence}: {reason}"),
+    }
+}
+
+fn position(position: BatchPosition) -> LogPosition {
+    let BatchPosition { segment, sequence, checksum } = position;
+    LogPosition { segment, sequence, checksum }
+}
+
+fn size(log: &Log, read: &ReadLog) -> LogSize {
+    let all: u64 = log.batches.iter().map(|batch| batch.bytes.len() as u64).sum();
+    let snapshot = match read.events.first() {
+        Some(JobEvent::Snapshot { state }) => state.len() as u64,
+        Some(_) | None => 0,
+    };
+    LogSize::new(snapshot, all.saturating_sub(snapshot))
+}
+
+/// Where an ended run goes.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    pub(super) archive: Archive,
+    pub(super) reports: PathBuf,
+}
+
+/// Stores the result, then the archive; durable when it returns, and repeatable (rule 3.9).
+pub(super) fn conclude(
+    store: &mut dyn EventStore,
+    places: &Places,
+    submission: &JobSubmission,
+    outcome: &JobOutcome,
+) -> Result<(), String> {
+    let text = |error: &dyn std::error::Error| with_causes(error);
+    // Another writer's failure is not this one's: `claim` the handle first.
+    healed(store, |store| store.keys(Table::Results)).map_err(|error| text(&error))?;
+    store_result(store, submission, outcome).map_err(|error| text(&error))?;
+    let log = store.read_log(submission.run).map_err(|error| text(&error))?;
+    let batches: Vec<Vec<u8>> = log.batches.into_iter().map(|batch| batch.bytes).collect();
+    let job = ArchivedJob {
+        outcome: outcome.clone(),
+        job_name: submission.job_name.clone(),
+        arguments: submission.arguments.clone(),
+        reports: recovery_reports::read_all(&places.reports).unwrap_or_else(|error| {
+            warn!(job = %submission.job, %error, "recovery reports cannot be archived");
+            Vec::new()
+        }),
+    };
+    places.archive.write(&job, &batches).map_err(|error| text(&error))
+}
+
+/// Removes the log of an ended run, then its graph: in this order, so that a crash between leaves
+/// something that says what is to be cleaned up.
+pub(super) fn forget(
+    store: &mut dyn EventStore,
+    places: &Places,
+    submission: &JobSubmission,
+) -> Result<(), StoreError> {
+    healed(store, |store| store.remove_log(submission.run))?;
+    drop(std::fs::remove_dir_all(&places.reports));
+    healed(store, |store| store.remove(Table::JobGraphs, submission.job.as_str()))?;
+    forget_old_results(store, places)
+}
+
+/// Keeps the results in proportion to what the archive knows.
+fn forget_old_results(store: &mut dyn EventStore, places: &Places) -> Result<(), StoreError> {
+    let keys = store.keys(Table::Results)?;
+    if keys.len() <= RESULTS_MAX {
+        return Ok(());
+    }
+    let known = places.archive.jobs().unwrap_or_default();
+    for key in keys.iter().filter(|key| !known.iter().any(|job| job.as_str() == key.as_str())) {
+        store.remove(Table::Results, key)?;
+    }
+    Ok(())
+}
+
+/// Keeps a recovery report while the job runs. It is for people: a disk that refuses it stops
+/// nothing.
+pub(super) fn keep_report(directory: &Path, report: &RecoveryReport) {
+    if let Err(error) = recovery_reports::write(directory, report) {
+        warn!(directory = %directory.display(), %error, "a recovery report cannot be kept");
+    }
+}

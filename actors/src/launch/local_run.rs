@@ -1,0 +1,236 @@
+//! Runs a job with all roles in this process.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use regrow_protocol::{DataDirectoryId, RunId, SubmissionId, TaskFailure, WorkerId};
+use regrow_runtime::{JobSubmission, StoreKind};
+use regrow_store::{EventStore, FileStore, MemoryStore, SledStore};
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::{
+    CancelHandle, InterruptedRun, LaunchError, LocalResult, LocalRun, RunUpdate,
+    local_system::{LocalSystem, LocalSystemConfig},
+};
+use crate::{
+    dispatcher::{ClientUpdate, SubmitError},
+    error_text::with_causes,
+    run_directory::RunDirectory,
+    store_runner::{OpenStore, StoreThread},
+    user_code::guarded,
+    worker::WorkerDirectories,
+};
+
+/// What a caller waits for.
+struct Heard {
+    result: Result<LocalResult, LaunchError>,
+    /// Whether the job was accepted, now or earlier.
+    accepted: bool,
+    /// Whether nothing of the run is needed any more.
+    over: bool,
+}
+
+impl LocalRun {
+    /// Runs the job to its end, on threads of its own, while the caller's thread waits and hears
+    /// the updates. A run of the same job that was interrupted goes on; a job that had finished
+    /// gives its result again.
+    ///
+    /// # Errors
+    /// When the job cannot start or go on; whether it can be resumed is in the error.
+    pub fn run(
+        self,
+        mut updates: impl FnMut(RunUpdate),
+        cancel: CancelHandle,
+    ) -> Result<LocalResult, LaunchError> {
+        let began = Instant::now();
+        let submission = self.submission()?;
+        let directory = RunDirectory::lock(&self.data_directory, &self.job)?;
+        let resumed = self.check_interrupted(&directory)?;
+        let fresh = resumed.is_none();
+        let kind = resumed.unwrap_or(self.options.store);
+        if fresh {
+            directory.clear()?;
+        }
+        let (caller, heard) = unbounded();
+        let store = open_store(kind, directory.store(), caller.clone())?;
+        if fresh {
+            directory.note(&self.identity(), kind)?;
+        }
+        let workers = self.workers(&directory.shuffle())?;
+        let system = LocalSystem::start(LocalSystemConfig {
+            submission,
+            options: self.options,
+            kills: self.kills,
+            slots: self.slots.max(1),
+            workers,
+            data_directory: self.data_directory,
+            store: Arc::new(store),
+            factory: self.factory,
+            cancel,
+            caller,
+        });
+        let heard = system.map(|system| {
+            let heard = listen(&heard, &mut updates, began);
+            drop(system);
+            heard
+        });
+        end(directory, fresh, heard)
+    }
+
+    fn submission(&self) -> Result<JobSubmission, LaunchError> {
+        let built = guarded(|| Ok(self.factory.build(&self.job_name, &self.arguments)));
+        let graph = built
+            .map_err(|panicked: TaskFailure| format!("the builder of the job {panicked}"))
+            .flatten()
+            .map_err(LaunchError::Job)?;
+        Ok(JobSubmission {
+            job: self.job.clone(),
+            run: RunId::from_bits(random_bits()?),
+            submission: SubmissionId::from_bits(random_bits()?),
+            job_name: self.job_name.clone(),
+            arguments: self.arguments.clone(),
+            graph,
+            ledger: self.ledger.as_ref().map(|path| path.to_string_lossy().into_owned()),
+            settings: self.settings.clone(),
+        })
+    }
+
+    fn identity(&self) -> InterruptedRun {
+        InterruptedRun {
+            job: self.job.clone(),
+            job_name: self.job_name.clone(),
+            arguments: self.arguments.clone(),
+            settings: self.settings.clone(),
+            ledger: self.ledger.clone(),
+        }
+    }
+
+    /// In which store the interrupted run is, if there is one; it must be the same job.
+    fn check_interrupted(
+        &self,
+        directory: &RunDirectory,
+    ) -> Result<Option<StoreKind>, LaunchError> {
+        let Some(file) = directory.resumable() else { return Ok(None) };
+        let kind = file.store_kind();
+        let there = file.into_run();
+        if there.job_name == self.job_name && there.arguments == self.arguments {
+            return Ok(Some(kind));
+        }
+        Err(LaunchError::OtherJob {
+            job: self.job.clone(),
+            existing: SubmitError::describe(&there.job_name, &there.arguments),
+            requested: SubmitError::describe(&self.job_name, &self.arguments),
+        })
+    }
+
+    fn workers(&self, shuffle: &Path) -> Result<Vec<(WorkerId, WorkerDirectories)>, LaunchError> {
+        let count = self.task_managers.max(1);
+        let mut ids = Vec::new();
+        for _ in 0..count {
+            ids.push(DataDirectoryId::from_bits(random_bits()?));
+        }
+        let directories = WorkerDirectories::open(shuffle, &ids)
+            .map_err(|error| LaunchError::Workers(error.into()))?;
+        let named = directories.into_iter();
+        named.map(|directory| Ok((WorkerId::from_bits(random_bits()?), directory))).collect()
+    }
+}
+
+/// Opens the store on its thread, so that it overlaps with the rest of the start.
+fn open_store(
+    kind: StoreKind,
+    path: PathBuf,
+    caller: Sender<ClientUpdate>,
+) -> Result<StoreThread, LaunchError> {
+    let open: OpenStore = Box::new(move || {
+        let store: Box<dyn EventStore> = match kind {
+            StoreKind::Sled => Box::new(SledStore::open(&path)?),
+            StoreKind::File => Box::new(FileStore::open(&path)?),
+            StoreKind::Memory => Box::new(MemoryStore::new()),
+        };
+        Ok(store)
+    });
+    let opened = move |opened: Result<(), _>| {
+        if let Err(error) = opened {
+            // A caller that is gone needs no news.
+            drop(caller.send(ClientUpdate::Refused(SubmitError::Store(error))));
+        }
+    };
+    StoreThread::start(open, opened).map_err(|source| LaunchError::Workers(source.into()))
+}
+
+/// Hears the updates until the last.
+fn listen(
+    heard: &Receiver<ClientUpdate>,
+    updates: &mut impl FnMut(RunUpdate),
+    began: Instant,
+) -> Heard {
+    let mut accepted = false;
+    let mut ended = None;
+    let failed = |error, accepted| Heard { result: Err(error), accepted, over: false };
+    loop {
+        match heard.recv() {
+            Ok(ClientUpdate::Run(update)) => {
+                accepted |= matches!(update, RunUpdate::Accepted { .. });
+                updates(update);
+            }
+            Ok(ClientUpdate::Ended { outcome, joined }) => {
+                let duration = began.elapsed();
+                ended = Some(LocalResult { outcome: *outcome, duration, joined });
+            }
+            Ok(ClientUpdate::Refused(error)) => return failed(refusal(error), accepted),
+            Ok(ClientUpdate::Closed) => {
+                let gone = || LaunchError::Abandoned("it ended without a result".to_owned());
+                return Heard { result: ended.ok_or_else(gone), accepted: true, over: true };
+            }
+            Ok(ClientUpdate::Abandoned { reason }) => {
+                return failed(LaunchError::Abandoned(reason), accepted);
+            }
+            Err(_) => {
+                let reason = "the actors of this process ended".to_owned();
+                return failed(LaunchError::Abandoned(reason), accepted);
+            }
+        }
+    }
+}
+
+fn refusal(error: SubmitError) -> LaunchError {
+    match error {
+        SubmitError::OtherJob { job, existing, requested } => {
+            LaunchError::OtherJob { job, existing, requested }
+        }
+        SubmitError::Store(error) => LaunchError::Store(error),
+        other @ SubmitError::Document { .. } => LaunchError::Submit(other),
+    }
+}
+
+/// Removes the directory of a run that is over, or that was never accepted.
+fn end(
+    directory: RunDirectory,
+    fresh: bool,
+    heard: Result<Heard, LaunchError>,
+) -> Result<LocalResult, LaunchError> {
+    let (result, needed) = match heard {
+        Ok(heard) => (heard.result, !heard.over && (heard.accepted || !fresh)),
+        Err(error) => (Err(error), !fresh),
+    };
+    if !needed && let Err(error) = directory.remove() {
+        warn!(error = %with_causes(&error), "something of the run is left");
+    }
+    result
+}
+
+fn random_bits() -> Result<u128, LaunchError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| LaunchError::Directory {
+        action: "read random numbers from",
+        path: PathBuf::from("the system"),
+        source: io::Error::other(error.to_string()),
+    })?;
+    Ok(u128::from_be_bytes(bytes))
+}

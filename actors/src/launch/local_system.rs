@@ -1,0 +1,177 @@
+//! The threads of a local run: one for all actors, one for the store.
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::{Arc, mpsc},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use actix::{Actor, System};
+use crossbeam_channel::Sender;
+use regrow_protocol::WorkerId;
+use regrow_runtime::{JobSubmission, KillPoint, KillWhen, Options, WorkerTimeouts};
+use tokio::sync::oneshot;
+use tracing::warn;
+
+use super::{
+    CancelHandle, LaunchError,
+    local_client::{LocalClient, Meet},
+};
+use crate::{
+    dispatcher::{ClientUpdate, Dispatcher, DispatcherConfig, SubmitJob},
+    effects::EffectRunner,
+    resource_manager::ResourceManager,
+    runner::{RunnerKind, ThreadsEnded},
+    store_runner::SharedStore,
+    task::TaskFactory,
+    task_executor::{StopWorker, TaskExecutor},
+    worker::{WorkerConfig, WorkerDirectories, WorkerError, spawn_worker},
+};
+
+/// How long the end of a run waits for user code that does not look at its cancel flag.
+const USER_CODE_END_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// All that the actors of a local run need.
+pub(super) struct LocalSystemConfig {
+    pub(super) submission: JobSubmission,
+    pub(super) options: Options,
+    pub(super) kills: Vec<KillPoint>,
+    pub(super) slots: u32,
+    pub(super) workers: Vec<(WorkerId, WorkerDirectories)>,
+    pub(super) data_directory: PathBuf,
+    pub(super) store: SharedStore,
+    pub(super) factory: Arc<dyn TaskFactory>,
+    pub(super) cancel: CancelHandle,
+    pub(super) caller: Sender<ClientUpdate>,
+}
+
+/// The running actors of a local run.
+pub(super) struct LocalSystem {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    threads_ended: Vec<ThreadsEnded>,
+}
+
+/// Workers that were started.
+struct Workers {
+    executors: Vec<actix::Addr<TaskExecutor>>,
+    threads_ended: Vec<ThreadsEnded>,
+}
+
+impl LocalSystem {
+    /// Starts the actors and submits the job.
+    pub(super) fn start(config: LocalSystemConfig) -> Result<Self, LaunchError> {
+        let (stop, stopped) = oneshot::channel();
+        let (sender, started) = mpsc::channel();
+        let refused = |source: io::Error| LaunchError::Workers(source.into());
+        let thread = thread::Builder::new()
+            .name("regrow-actors".to_owned())
+            .spawn(move || serve(config, &sender, stopped))
+            .map_err(refused)?;
+        let ended = || refused(io::Error::other("the thread of the actors ended"));
+        let workers = started.recv().map_err(|_| ended())?;
+        let threads_ended = workers.map_err(|error| LaunchError::Workers(error.into()))?;
+        Ok(Self { stop: Some(stop), thread: Some(thread), threads_ended })
+    }
+}
+
+impl Drop for LocalSystem {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // Actors that died have nothing to stop.
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            warn!("the thread of the actors panicked");
+        }
+        for ended in &self.threads_ended {
+            if !ended.wait(USER_CODE_END_TIMEOUT) {
+                warn!("a task does not look at its cancel flag; it is left behind");
+            }
+        }
+    }
+}
+
+type Started = mpsc::Sender<Result<Vec<ThreadsEnded>, WorkerError>>;
+
+fn serve(config: LocalSystemConfig, started: &Started, stopped: oneshot::Receiver<()>) {
+    let system = System::new();
+    system.block_on(async {
+        let workers = match start_actors(config) {
+            Ok(workers) => workers,
+            Err(error) => {
+                drop(started.send(Err(error)));
+                return;
+            }
+        };
+        drop(started.send(Ok(workers.threads_ended)));
+        // A sender that was dropped says the same.
+        drop(stopped.await);
+        for executor in &workers.executors {
+            executor.do_send(StopWorker);
+        }
+        // Lets them hear it before the thread ends.
+        tokio::task::yield_now().await;
+    });
+}
+
+fn start_actors(config: LocalSystemConfig) -> Result<Workers, WorkerError> {
+    let resource_manager = ResourceManager::default().start();
+    let job = config.submission.job.clone();
+    let dispatcher = Dispatcher::new(DispatcherConfig {
+        data_directory: config.data_directory,
+        store: config.store,
+        factory: Arc::clone(&config.factory),
+        effects: EffectRunner::Threads,
+        resource_manager,
+    })
+    .start();
+    let client = LocalClient {
+        job: job.clone(),
+        kills: config.kills.clone(),
+        caller: config.caller,
+        dispatcher: None,
+        workers: u32::try_from(config.workers.len()).unwrap_or(u32::MAX),
+    }
+    .start();
+    client.do_send(Meet(dispatcher.clone()));
+    let timeouts = WorkerTimeouts {
+        reconnect_grace: config.options.reconnect_grace,
+        registration_timeout: Some(config.options.registration_timeout),
+    };
+    let mut workers = Workers { executors: Vec::new(), threads_ended: Vec::new() };
+    for (worker, directories) in config.workers {
+        let spawned = spawn_worker(WorkerConfig {
+            worker,
+            slots: config.slots,
+            timeouts,
+            directories,
+            factory: Arc::clone(&config.factory),
+            runner: RunnerKind::SlotThreads,
+            master: dispatcher.clone().recipient(),
+            watcher: client.clone().recipient(),
+        })?;
+        dispatcher.do_send(spawned.connected);
+        workers.executors.push(spawned.task_executor);
+        workers.threads_ended.extend(spawned.threads_ended);
+    }
+    let cancel = config.cancel.attach(job, dispatcher.clone().recipient());
+    dispatcher.do_send(SubmitJob {
+        submission: config.submission,
+        options: config.options,
+        kills: by_progress(config.kills),
+        client: client.recipient(),
+        cancel,
+        kill: None,
+    });
+    Ok(workers)
+}
+
+/// Those that the job itself fires.
+fn by_progress(kills: Vec<KillPoint>) -> Vec<KillPoint> {
+    kills.into_iter().filter(|kill| matches!(kill.when, KillWhen::Percent(_))).collect()
+}

@@ -1,0 +1,84 @@
+//! The lock of a run directory; the system drops it with the process.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Write as _},
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    process, thread,
+    time::Duration,
+};
+
+use super::in_use;
+use crate::launch::LaunchError;
+
+/// Name of the locked file.
+pub(super) const FILE_NAME: &str = "lock";
+
+/// Others look whether the lock is free, which takes it for a moment, and directories are removed:
+/// so it is tried this often before it counts as held.
+const TRIES: u32 = 20;
+
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A lock, held until the drop.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Locks `directory` for this process; makes it if it is not there.
+    pub(super) fn take(directory: &Path) -> Result<Self, LaunchError> {
+        let failed = |source| LaunchError::Directory {
+            action: "lock run directory",
+            path: directory.to_owned(),
+            source,
+        };
+        for _ in 0..TRIES {
+            match try_once(directory) {
+                Ok(Some(file)) => return Ok(Self { _file: file }),
+                Ok(None) => pause(),
+                // The directory was removed between two steps.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => pause(),
+                Err(source) => return Err(failed(source)),
+            }
+        }
+        let owner = fs::read_to_string(directory.join(FILE_NAME)).unwrap_or_default();
+        let owner = match owner.trim() {
+            "" => "another process".to_owned(),
+            pid => format!("process {pid}"),
+        };
+        Err(in_use(directory, owner))
+    }
+}
+
+fn try_once(directory: &Path) -> io::Result<Option<File>> {
+    fs::create_dir_all(directory)?;
+    let path = directory.join(FILE_NAME);
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    // The directory may have been removed, and even made again, since the file was opened.
+    if fs::metadata(&path)?.ino() != file.metadata()?.ino() {
+        return Ok(None);
+    }
+    file.set_len(0)?;
+    writeln!(file, "{}", process::id())?;
+    Ok(Some(file))
+}
+
+/// Whether a process holds the lock of `directory`.
+pub(super) fn is_locked(directory: &Path) -> bool {
+    let Ok(file) = File::open(directory.join(FILE_NAME)) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a starting program has no actors yet")]
+fn pause() {
+    thread::sleep(PAUSE);
+}

@@ -1,0 +1,91 @@
+use super::*;
+
+fn job(name: &str) -> JobId {
+    name.parse().unwrap()
+}
+
+fn run(name: &str) -> InterruptedRun {
+    InterruptedRun {
+        job: job(name),
+        job_name: "sort".to_owned(),
+        arguments: vec![1, 2],
+        settings: vec![("heartbeat.interval".to_owned(), "1 s".to_owned())],
+        ledger: Some(PathBuf::from("/tmp/ledger")),
+    }
+}
+
+#[test]
+fn a_run_whose_process_died_is_listed_with_all_that_it_takes_to_resume_it() {
+    let data = tempfile::tempdir().unwrap();
+    for name in ["b", "a"] {
+        RunDirectory::lock(data.path(), &job(name))
+            .unwrap()
+            .note(&run(name), StoreKind::Sled)
+            .unwrap();
+    }
+    assert_eq!(interrupted_runs(data.path()).unwrap(), [run("a"), run("b")]);
+}
+
+#[test]
+fn a_run_that_a_process_works_on_is_not_interrupted() {
+    let data = tempfile::tempdir().unwrap();
+    let directory = RunDirectory::lock(data.path(), &job("a")).unwrap();
+    directory.note(&run("a"), StoreKind::Sled).unwrap();
+    assert_eq!(interrupted_runs(data.path()).unwrap(), []);
+}
+
+#[test]
+fn a_run_that_was_never_accepted_or_kept_nothing_is_not_listed() {
+    let data = tempfile::tempdir().unwrap();
+    RunDirectory::lock(data.path(), &job("a")).unwrap();
+    let memory = RunDirectory::lock(data.path(), &job("b")).unwrap();
+    memory.note(&run("b"), StoreKind::Memory).unwrap();
+    drop(memory);
+    assert_eq!(interrupted_runs(data.path()).unwrap(), []);
+    assert_eq!(interrupted_runs(&data.path().join("nowhere")).unwrap(), []);
+}
+
+#[test]
+fn fault_23_a_second_process_is_told_who_has_the_run() {
+    let data = tempfile::tempdir().unwrap();
+    let _directory = RunDirectory::lock(data.path(), &job("a")).unwrap();
+    let refused = RunDirectory::lock(data.path(), &job("a")).unwrap_err();
+    let LaunchError::Store(error) = refused else { panic!("{refused}") };
+    assert!(error.to_string().contains(&format!("process {}", process::id())), "{error}");
+}
+
+#[test]
+fn a_removed_run_leaves_nothing_and_can_be_run_again() {
+    let data = tempfile::tempdir().unwrap();
+    let directory = RunDirectory::lock(data.path(), &job("a")).unwrap();
+    directory.note(&run("a"), StoreKind::Sled).unwrap();
+    fs::create_dir_all(directory.shuffle()).unwrap();
+    directory.remove().unwrap();
+    assert_eq!(fs::read_dir(RunDirectory::all(data.path())).unwrap().count(), 0);
+    let again = RunDirectory::lock(data.path(), &job("a")).unwrap();
+    assert_eq!(again.resumable(), None);
+}
+
+#[test]
+fn what_a_dead_process_was_removing_is_swept() {
+    let data = tempfile::tempdir().unwrap();
+    let leftover = RunDirectory::all(data.path()).join(".removed-b-1");
+    fs::create_dir_all(leftover.join("store")).unwrap();
+    RunDirectory::lock(data.path(), &job("a")).unwrap();
+    assert!(!leftover.exists());
+}
+
+#[test]
+fn clearing_keeps_the_lock_only() {
+    let data = tempfile::tempdir().unwrap();
+    let directory = RunDirectory::lock(data.path(), &job("a")).unwrap();
+    directory.note(&run("a"), StoreKind::Memory).unwrap();
+    fs::create_dir_all(directory.store()).unwrap();
+    directory.clear().unwrap();
+    let left: Vec<_> = fs::read_dir(RunDirectory::of(data.path(), &job("a")))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["lock"]);
+    assert!(RunDirectory::lock(data.path(), &job("a")).is_err());
+}

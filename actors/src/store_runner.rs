@@ -1,0 +1,65 @@
+//! Where the event store works: on a thread of its own, because a sync may take long.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use regrow_store::{EventStore, StoreError};
+use tracing::error;
+
+use crate::effects::{Answer, panic_text};
+
+mod store_thread;
+
+pub use store_thread::StoreThread;
+
+/// Work on a store; it answers by itself.
+pub type StoreJob = Box<dyn FnOnce(&mut dyn EventStore) + Send>;
+
+/// Runs work on a store, one piece after the other, in the order in which it came.
+///
+/// Nothing bounds the queue but those who fill it: each `EventWriter` has one write under way, and
+/// the `Dispatcher` some requests per run.
+pub trait StoreRunner: Send + Sync {
+    /// Runs `job` soon, or drops it when the store cannot be used any more.
+    fn run(&self, job: StoreJob);
+}
+
+/// A store that many actors use.
+pub type SharedStore = Arc<dyn StoreRunner>;
+
+/// Runs `work` on the store and gives its result to `done`, exactly once: a text if the work
+/// panicked or the store cannot be used any more.
+pub fn ask<T: 'static>(
+    store: &dyn StoreRunner,
+    work: impl FnOnce(&mut dyn EventStore) -> T + Send + 'static,
+    done: impl FnOnce(Result<T, String>) + Send + 'static,
+) {
+    let mut answer = Answer::new(done, "the event store has stopped");
+    store.run(Box::new(move |store| {
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(store)));
+        let result = result.map_err(|payload| panic_text(&*payload));
+        if let Err(text) = &result {
+            error!(panic = %text, "work on the event store panicked");
+        }
+        answer.give(result);
+    }));
+}
+
+/// Works at once, on the caller's thread: for simulation.
+pub struct InlineStore(Mutex<Box<dyn EventStore>>);
+
+impl InlineStore {
+    /// Works on `store`.
+    pub fn new(store: impl EventStore + 'static) -> Self {
+        Self(Mutex::new(Box::new(store)))
+    }
+}
+
+impl StoreRunner for InlineStore {
+    fn run(&self, job: StoreJob) {
+        let mut store = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        job(&mut **store);
+    }
+}
+
+/// Makes a store, on the thread that will use it.
+pub type OpenStore = Box<dyn FnOnce() -> Result<Box<dyn EventStore>, StoreError> + Send>;

@@ -1,0 +1,115 @@
+//! The thread of a store.
+
+use std::{
+    io,
+    thread::{self, JoinHandle},
+};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use regrow_store::{EventStore, StoreError};
+
+use super::{OpenStore, StoreJob, StoreRunner};
+
+/// Works on a store on a thread of its own. Dropping it does all that was asked for, closes the
+/// store and waits for that.
+pub struct StoreThread {
+    // Both are there until the drop.
+    jobs: Option<Sender<StoreJob>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl StoreThread {
+    /// Starts the thread, which opens the store and tells `opened`. Work may be asked for at once;
+    /// it is dropped if the store cannot be opened.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn start(
+        open: OpenStore,
+        opened: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (jobs, queue) = unbounded();
+        let thread =
+            thread::Builder::new().name("regrow-store".to_owned()).spawn(move || match open() {
+                Ok(store) => {
+                    opened(Ok(()));
+                    work(store, &queue);
+                }
+                Err(error) => opened(Err(error)),
+            })?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+    }
+}
+
+fn work(mut store: Box<dyn EventStore>, queue: &Receiver<StoreJob>) {
+    for job in queue {
+        job(&mut *store);
+    }
+}
+
+impl StoreRunner for StoreThread {
+    fn run(&self, job: StoreJob) {
+        // A thread that ended has dropped the queue; then the job is dropped, which answers it.
+        if let Some(jobs) = &self.jobs {
+            drop(jobs.send(job));
+        }
+    }
+}
+
+impl Drop for StoreThread {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was answered where it happened.
+            drop(thread.join());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::PathBuf, sync::mpsc};
+
+    use regrow_store::{MemoryStore, Table};
+
+    use super::*;
+    use crate::store_runner::ask;
+
+    #[test]
+    fn work_asked_for_before_the_store_is_open_is_done() {
+        let (gate, wait) = mpsc::channel::<()>();
+        let open: OpenStore = Box::new(move || {
+            wait.recv().unwrap();
+            Ok(Box::new(MemoryStore::new()) as Box<dyn EventStore>)
+        });
+        let store = StoreThread::start(open, drop).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        ask(&store, |store| store.keys(Table::Results), move |keys| sender.send(keys).unwrap());
+        gate.send(()).unwrap();
+        assert!(receiver.recv().unwrap().unwrap().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_opened_answers_all_work() {
+        let (sender, receiver) = mpsc::channel();
+        let path = PathBuf::from("/data");
+        let open: OpenStore = Box::new(move || Err(StoreError::Poisoned { path }));
+        let store = StoreThread::start(open, move |opened| sender.send(opened).unwrap()).unwrap();
+        assert!(receiver.recv().unwrap().is_err());
+        let (sender, receiver) = mpsc::channel();
+        ask(&store, |store| store.keys(Table::Results), move |keys| sender.send(keys).unwrap());
+        assert!(receiver.recv().unwrap().is_err());
+    }
+
+    #[test]
+    fn work_that_panics_leaves_the_thread_to_others() {
+        let open: OpenStore = Box::new(|| Ok(Box::new(MemoryStore::new()) as Box<dyn EventStore>));
+        let store = StoreThread::start(open, drop).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let answers = sender.clone();
+        ask(&store, |_| -> u32 { panic!("a defect") }, move |it| answers.send(it).unwrap());
+        ask(&store, |_| 7, move |it| sender.send(it).unwrap());
+        assert_eq!(receiver.recv().unwrap(), Err("a defect".to_owned()));
+        assert_eq!(receiver.recv().unwrap(), Ok(7));
+    }
+}
