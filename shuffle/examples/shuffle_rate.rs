@@ -1,9 +1,9 @@
 //! Measures the data plane against the machine it runs on:
 //! `cargo run --release -p regrow-shuffle --example shuffle_rate [DIRECTORY] [MEGABYTES]`.
 //!
-//! Writes, seals and reads a partition of 128 subpartitions, and beside it the same bytes to and
-//! from a plain file; three rounds in turn, of which the best of each counts. Then counts how many
-//! attempts without outputs finish per second.
+//! Writes, seals and reads partitions of 128 subpartitions, and in the same round the same bytes to
+//! and from plain files; of five rounds the best of each counts. Then counts how many attempts
+//! without outputs finish per second.
 
 use std::{
     env,
@@ -25,7 +25,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const SUBPARTITIONS: u32 = 128;
 const BLOCK_BYTES: usize = 32 << 10;
-const ROUNDS: u32 = 3;
+const ROUNDS: u32 = 5;
 const FINISHES: u32 = 20_000;
 
 fn main() -> Outcome<()> {
@@ -33,19 +33,31 @@ fn main() -> Outcome<()> {
     let directory = arguments.next().unwrap_or_else(|| ".".to_owned());
     let megabytes: u32 = arguments.next().map_or(Ok(1024), |text| text.parse())?;
     let root = tempfile::tempdir_in(directory)?;
-    let blocks = megabytes * ((1 << 20) / u32::try_from(BLOCK_BYTES)?);
+    let shapes = [
+        Shape { attempts: 1, memory_bytes: 32 << 20 },
+        Shape { attempts: 1, memory_bytes: 128 << 20 },
+        Shape { attempts: megabytes.div_ceil(16), memory_bytes: 32 << 20 },
+    ];
     let data = Arc::new(DataDirectory::create(root.path(), DataDirectoryId::from_bits(1))?);
-    for memory_bytes in [32 << 20, 128 << 20, u64::MAX] {
+    for shape in shapes {
+        let blocks = (megabytes / shape.attempts) * ((1 << 20) / u32::try_from(BLOCK_BYTES)?);
         let mut plain = Rate::default();
         let mut shuffle = Rate::default();
-        for round in 0..ROUNDS {
-            plain = plain.best(measure_plain(root.path(), blocks)?);
-            shuffle = shuffle.best(measure_shuffle(&data, attempt(round), blocks, memory_bytes)?);
+        for _ in 0..ROUNDS {
+            plain = plain.best(measure_plain(root.path(), blocks, shape)?);
+            shuffle = shuffle.best(measure_shuffle(&data, blocks, shape)?);
         }
-        report(megabytes, memory_bytes, plain, shuffle)?;
+        report(megabytes, shape, plain, shuffle)?;
     }
     data.release_run(RunId::from_bits(1))?;
     measure_finishes(&data)
+}
+
+/// What is written by whom.
+#[derive(Clone, Copy)]
+struct Shape {
+    attempts: u32,
+    memory_bytes: u64,
 }
 
 /// How long writing and reading took.
@@ -67,16 +79,15 @@ impl Rate {
     }
 }
 
-fn report(megabytes: u32, memory_bytes: u64, plain: Rate, shuffle: Rate) -> io::Result<()> {
+fn report(megabytes: u32, shape: Shape, plain: Rate, shuffle: Rate) -> io::Result<()> {
     let rate = |time: Duration| f64::from(megabytes) / time.as_secs_f64();
-    let memory = match memory_bytes {
-        u64::MAX => "all in memory".to_owned(),
-        bytes => format!("{} MiB of memory", bytes >> 20),
-    };
     writeln!(
         stdout(),
-        "{memory}: write and seal {:.0} MiB/s ({:.2} of plain {:.0}), read {:.0} MiB/s ({:.2} of \
+        "{} attempts of {} MiB in {} MiB of memory: write and seal {:.0} MiB/s ({:.2} of plain {:.0}), read {:.0} MiB/s ({:.2} of \
          plain {:.0}), together {:.2} of plain",
+        shape.attempts,
+        megabytes / shape.attempts,
+        shape.memory_bytes >> 20,
         rate(shuffle.write),
         plain.write.as_secs_f64() / shuffle.write.as_secs_f64(),
         rate(plain.write),
@@ -94,57 +105,62 @@ fn fill(block: &mut [u8], n: u32) {
     }
 }
 
-fn measure_plain(root: &Path, blocks: u32) -> Outcome<Rate> {
-    let path = root.join("plain");
+fn measure_plain(root: &Path, blocks: u32, shape: Shape) -> Outcome<Rate> {
     let mut block = vec![1; BLOCK_BYTES];
+    let path = |n: u32| root.join(format!("plain-{n}"));
     let start = Instant::now();
-    let mut file = File::create(&path)?;
-    for n in 0..blocks {
-        fill(&mut block, n);
-        file.write_all(&block)?;
+    for file in 0..shape.attempts {
+        let mut file = File::create(path(file))?;
+        for n in 0..blocks {
+            fill(&mut block, n);
+            file.write_all(&block)?;
+        }
     }
-    drop(file);
     let write = start.elapsed();
     let start = Instant::now();
-    let mut file = File::open(&path)?;
-    for _ in 0..blocks {
-        file.read_exact(&mut block)?;
+    for file in 0..shape.attempts {
+        let mut file = File::open(path(file))?;
+        for _ in 0..blocks {
+            file.read_exact(&mut block)?;
+        }
     }
     let read = start.elapsed();
-    fs::remove_file(&path)?;
+    for file in 0..shape.attempts {
+        fs::remove_file(path(file))?;
+    }
     Ok(Rate { write, read })
 }
 
-fn measure_shuffle(
-    data: &Arc<DataDirectory>,
-    attempt: ExecutionAttemptId,
-    blocks: u32,
-    memory_bytes: u64,
-) -> Outcome<Rate> {
+fn measure_shuffle(data: &Arc<DataDirectory>, blocks: u32, shape: Shape) -> Outcome<Rate> {
+    let attempts: Vec<_> = (0..shape.attempts).map(attempt).collect();
     let data_set = DataSetId(0);
     let mut block = vec![1; BLOCK_BYTES];
     let start = Instant::now();
-    let outputs = [OutputSpec { data_set, subpartitions: SUBPARTITIONS }];
-    let mut writer = AttemptWriter::create(data, attempt, &outputs, memory_bytes)?;
-    for n in 0..blocks {
-        fill(&mut block, n);
-        writer.write_block(0, n % SUBPARTITIONS, &block, 1)?;
+    for attempt in &attempts {
+        let outputs = [OutputSpec { data_set, subpartitions: SUBPARTITIONS }];
+        let mut writer = AttemptWriter::create(data, *attempt, &outputs, shape.memory_bytes)?;
+        for n in 0..blocks {
+            fill(&mut block, n);
+            writer.write_block(0, n % SUBPARTITIONS, &block, 1)?;
+        }
+        writer.seal(record(*attempt))?;
     }
-    writer.seal(record(attempt))?;
     let write = start.elapsed();
     let start = Instant::now();
     let mut found = 0;
     for subpartition in 0..SUBPARTITIONS {
         let range = SubpartitionRange { start: subpartition, end: subpartition + 1 };
-        let partition = PartitionId { attempt, data_set };
-        let mut reader = PartitionReader::open(data.root(), data.id(), partition, range)?;
-        while reader.next_block(&mut block)? {
-            found += 1;
+        for attempt in &attempts {
+            let partition = PartitionId { attempt: *attempt, data_set };
+            let mut reader = PartitionReader::open(data.root(), data.id(), partition, range)?;
+            while reader.next_block(&mut block)? {
+                found += 1;
+            }
         }
     }
     let read = start.elapsed();
-    assert_eq!(found, blocks);
-    data.release(&[attempt])?;
+    assert_eq!(found, blocks * shape.attempts);
+    data.release(&attempts)?;
     Ok(Rate { write, read })
 }
 

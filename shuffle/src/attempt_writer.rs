@@ -19,6 +19,13 @@ use crate::{
     write_error::WriteError,
 };
 
+/// Blocks in memory per subpartition beyond which more would make nothing faster: pieces of this
+/// length are read sequentially, and the less memory goes round, the more of it is in caches.
+const USEFUL_BYTES_PER_SUBPARTITION: usize = 256 << 10;
+
+/// Memory that is useful even with few subpartitions: what most attempts write altogether.
+const USEFUL_BYTES_MIN: usize = 32 << 20;
+
 /// Writes all outputs of one attempt and seals them with its finish record.
 ///
 /// Blocks wait in memory until the budget is reached, then those of all outputs are written.
@@ -53,13 +60,15 @@ impl AttemptWriter {
             let partition = PartitionId { attempt, data_set: output.data_set };
             PartitionWriter::new(partition, output.subpartitions)
         };
+        let subpartitions: usize = outputs.iter().map(|output| output.subpartitions as usize).sum();
+        let useful = (subpartitions * USEFUL_BYTES_PER_SUBPARTITION).max(USEFUL_BYTES_MIN);
         Ok(Self {
             _directory: Arc::clone(directory),
             run: directory.run(attempt.run),
             attempt,
             outputs: outputs.iter().map(writer).collect(),
-            buffer: BlockBuffer::default(),
-            memory_bytes: usize::try_from(memory_bytes).unwrap_or(usize::MAX),
+            buffer: BlockBuffer::new(directory.chunk_pool()),
+            memory_bytes: usize::try_from(memory_bytes).unwrap_or(usize::MAX).min(useful),
             spill: None,
             failed: false,
         })

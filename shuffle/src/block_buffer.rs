@@ -1,18 +1,19 @@
 //! Blocks that wait in memory until they are written.
 
-use std::mem::size_of;
+use std::{mem::size_of, sync::Arc};
 
-use crate::block_header::BlockHeader;
-
-/// Bytes of one chunk of the buffer's memory.
-const CHUNK_BYTES: usize = 256 << 10;
+use crate::{
+    block_header::BlockHeader,
+    chunk_pool::{CHUNK_BYTES, ChunkPool},
+};
 
 /// Blocks of all outputs of an attempt, with their headers, in memory until they are written.
 ///
 /// Blocks are copied once, in order of arrival, into chunks of one size, across their borders;
 /// pieces tell where they lie. Ordering them by subpartition moves pieces, not bytes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct BlockBuffer {
+    pool: Arc<ChunkPool>,
     chunks: Vec<Vec<u8>>,
     /// Bytes in all chunks; all of them but the last used one are full.
     length: usize,
@@ -29,6 +30,11 @@ struct Piece {
 }
 
 impl BlockBuffer {
+    /// An empty buffer that takes its memory from `pool`.
+    pub(crate) fn new(pool: Arc<ChunkPool>) -> Self {
+        Self { pool, chunks: Vec::new(), length: 0, pieces: Vec::new() }
+    }
+
     /// Bytes of memory in use.
     pub(crate) fn bytes(&self) -> usize {
         self.length + self.pieces.len() * size_of::<Piece>()
@@ -63,7 +69,7 @@ impl BlockBuffer {
         while !bytes.is_empty() {
             let (chunk, used) = (self.length / CHUNK_BYTES, self.length % CHUNK_BYTES);
             if chunk == self.chunks.len() {
-                self.chunks.push(Vec::with_capacity(CHUNK_BYTES));
+                self.chunks.push(self.pool.take());
             }
             let (now, rest) = bytes.split_at(bytes.len().min(CHUNK_BYTES - used));
             if let Some(chunk) = self.chunks.get_mut(chunk) {
@@ -100,10 +106,17 @@ impl BlockBuffer {
     pub(crate) fn clear(&mut self, keep_bytes: usize) {
         self.pieces.clear();
         self.length = 0;
-        self.chunks.truncate(keep_bytes.div_ceil(CHUNK_BYTES));
+        let kept = keep_bytes.div_ceil(CHUNK_BYTES).min(self.chunks.len());
+        self.pool.give_back(self.chunks.drain(kept..));
         for chunk in &mut self.chunks {
             chunk.clear();
         }
+    }
+}
+
+impl Drop for BlockBuffer {
+    fn drop(&mut self) {
+        self.clear(0);
     }
 }
 
@@ -123,7 +136,7 @@ mod tests {
 
     #[test]
     fn blocks_come_by_output_then_subpartition_then_arrival() {
-        let mut buffer = BlockBuffer::default();
+        let mut buffer = BlockBuffer::new(Arc::default());
         let large = vec![7; 2 * CHUNK_BYTES + 3];
         let blocks: [(u32, u32, &[u8]); 5] =
             [(0, 5, b"a"), (1, 0, b"b"), (0, 2, &large), (0, 2, b""), (0, 5, b"c")];

@@ -12,6 +12,7 @@ use thiserror::Error;
 use tracing::warn;
 
 use crate::{
+    chunk_pool::ChunkPool,
     directory_lock::DirectoryLock,
     disk_error::{DiskError, During, unless_gone},
     run_directory::{RELEASED, RunDirectory},
@@ -40,6 +41,7 @@ pub struct DataDirectory {
     path: PathBuf,
     id: DataDirectoryId,
     runs: Mutex<BTreeMap<RunId, Arc<RunDirectory>>>,
+    chunk_pool: Arc<ChunkPool>,
     _lock: DirectoryLock,
 }
 
@@ -108,7 +110,7 @@ impl DataDirectory {
             return Err(DirectoryError::InUse { path });
         };
         let runs = Mutex::new(BTreeMap::new());
-        Ok(Self { root: root.to_owned(), path, id, runs, _lock: lock })
+        Ok(Self { root: root.to_owned(), path, id, runs, chunk_pool: Arc::default(), _lock: lock })
     }
 
     /// Its id.
@@ -199,6 +201,11 @@ impl DataDirectory {
         unless_gone(fs::remove_file(&lock_path)).during("remove", &lock_path)?;
         unless_gone(fs::remove_dir(&self.path)).during("remove", &self.path)?;
         Ok(true)
+    }
+
+    /// Memory for the writers of this directory.
+    pub(crate) fn chunk_pool(&self) -> Arc<ChunkPool> {
+        Arc::clone(&self.chunk_pool)
     }
 
     /// The directory of a run, which need not be there yet.

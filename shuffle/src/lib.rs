@@ -16,6 +16,7 @@ mod attempt_bytes;
 mod attempt_writer;
 mod block_buffer;
 mod block_header;
+mod chunk_pool;
 mod closed_partition;
 mod data_directory;
 mod directory_lock;

@@ -108,20 +108,16 @@ impl PartitionReader {
                 Segment { offset: next.offset, records: next.records, ..Segment::default() };
             self.current = next;
         }
-        let mut header = [0; BlockHeader::BYTES];
         let left = self.current.length - self.read.length;
-        if left < header.len() as u64 {
+        let Some(left) = left.checked_sub(BlockHeader::BYTES as u64) else {
             return Err(damaged("a segment ends within the header of a block"));
-        }
-        file.read_exact(&mut header)?;
-        let header = BlockHeader::from_bytes(header);
+        };
+        let header = file.read_header()?;
         let length = header.length as usize;
-        if length > BLOCK_BYTES_MAX || u64::from(header.length) > left - BlockHeader::BYTES as u64 {
+        if length > BLOCK_BYTES_MAX || u64::from(header.length) > left {
             return Err(damaged("a block has an impossible length"));
         }
-        // Not cleared first: that would make `resize` zero all of it each time.
-        block.resize(length, 0);
-        file.read_exact(block)?;
+        file.read_block(length, block)?;
         if !header.fits(block) {
             return Err(damaged("a block has a wrong checksum"));
         }

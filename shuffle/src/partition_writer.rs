@@ -78,8 +78,9 @@ use crate::{
 /// reads at full speed, and a spinning one at a tenth of it, instead of a thousandth.
 const SEGMENT_BYTES_MIN: u64 = 128 << 10;
 
-/// Most segments of an unsealed partition in memory; more are merged into one region at once.
-const SEGMENTS_MAX: usize = 1 << 20;
+/// Most segments of an unsealed partition in memory (48 MiB); more are merged into one region at
+/// once. Tests have a smaller limit, so that they get there.
+const SEGMENTS_MAX: usize = if cfg!(test) { 16 } else { 1 << 20 };
 
 /// Most slices of one write (`IOV_MAX` of Linux).
 const SLICES_MAX: usize = 1024;
