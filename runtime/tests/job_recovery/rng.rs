@@ -1,4 +1,4 @@
-//! Randomness from one seed (SplitMix64).
+//! Randomness from one seed (`SplitMix64`).
 
 pub(crate) struct Rng(u64);
 

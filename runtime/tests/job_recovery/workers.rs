@@ -134,15 +134,14 @@ impl Worker {
             return Some(Input::SplitRequested { worker, attempt, request });
         }
         let task = self.running.remove(&attempt)?;
-        for gate in &task.deployment.inputs {
-            for producer in gate.producers.iter() {
-                let disk = disks.get(&producer.data_directory);
-                if !disk.is_some_and(|disk| disk.contains_key(&producer.partition.attempt)) {
-                    let partition = producer.partition;
-                    let failure = TaskFailure::InputLost { partition, reason: "gone".to_owned() };
-                    return Some(self.failed(attempt, failure));
-                }
-            }
+        let mut producers = task.deployment.inputs.iter().flat_map(|gate| gate.producers.iter());
+        let lost = producers.find(|producer| {
+            let disk = disks.get(&producer.data_directory);
+            disk.is_none_or(|disk| !disk.contains_key(&producer.partition.attempt))
+        });
+        if let Some(lost) = lost {
+            let (partition, reason) = (lost.partition, "gone".to_owned());
+            return Some(self.failed(attempt, TaskFailure::InputLost { partition, reason }));
         }
         contents.write(&task, graph);
         let record = finish(&task, graph);

@@ -1,14 +1,15 @@
 //! A master, its workers, disks and log, one step at a time in random order.
 
+mod actions;
+mod disturbances;
+mod oracles;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use regrow_protocol::{
-    DataDirectoryId, Epoch, ExecutionAttemptId, ExecutionVertexId, FinishRecord, Split, SplitId,
-    TaskFailure, WorkerId,
-};
+use regrow_protocol::{DataDirectoryId, Epoch, ExecutionAttemptId, ExecutionVertexId, WorkerId};
 use regrow_runtime::{
-    Action, Decision, Input, Job, JobEvent, JobOutcome, JobState, JobSubmission, LifeStart, Lsn,
-    Options, PreviousLife, Replay, Timestamp,
+    Input, Job, JobEvent, JobOutcome, JobSubmission, LifeStart, Lsn, Options, PreviousLife, Replay,
+    Timestamp,
 };
 
 use super::{
@@ -88,7 +89,7 @@ impl World {
             next_id: 100,
         };
         world.carry_out(decision);
-        for directory in 0..1 + world.rng.below(3) as u128 {
+        for directory in 0..=world.rng.below(3) as u128 {
             world.start_worker(DataDirectoryId::from_bits(directory));
         }
         world
@@ -140,6 +141,7 @@ impl World {
             0 => self.flush(),
             1..=3 => self.work(),
             4 => self.grant(),
+            5 if self.rng.chance(5) => self.feed(Input::SnapshotWanted),
             5 => self.feed(Input::Woken),
             _ => self.deliver(),
         }
@@ -197,247 +199,6 @@ impl World {
         self.carry_out(decision);
         self.check_replay();
     }
-
-    fn carry_out(&mut self, decision: Decision) {
-        for event in decision.events {
-            self.replay.apply(&event).unwrap();
-            self.buffer.push_back(event);
-        }
-        for action in decision.actions {
-            self.perform(action);
-        }
-    }
-
-    fn perform(&mut self, action: Action) {
-        match action {
-            Action::AnnounceMaster { worker } => {
-                let epoch = self.epoch;
-                let Some(there) = self.workers.get_mut(&worker) else { return };
-                for input in there.announced(epoch) {
-                    self.post(worker, input);
-                }
-            }
-            Action::GetAllPartitionsWithMetrics { worker } => self.report_partitions(worker),
-            Action::SubmitTask { worker, deployment } => {
-                self.check_dispatch(deployment.attempt);
-                if let Some(worker) = self.workers.get_mut(&worker) {
-                    worker.submitted(*deployment);
-                }
-            }
-            Action::CancelTask { worker, attempt } => {
-                let Some(there) = self.workers.get_mut(&worker) else { return };
-                for input in there.cancelled(attempt) {
-                    self.post(worker, input);
-                }
-            }
-            Action::AnswerSplitRequest { worker, attempt, request, split } => {
-                if let Some(worker) = self.workers.get_mut(&worker) {
-                    worker.split_answered(attempt, request, split);
-                }
-            }
-            Action::AnswerReport { worker, attempt, answer } => {
-                if let Some(worker) = self.workers.get_mut(&worker) {
-                    worker.report_answered(attempt, answer, &mut self.disks);
-                }
-            }
-            Action::ReleasePartitions { data_directory, attempts, .. } => {
-                let disk = self.disks.entry(data_directory).or_default();
-                for attempt in attempts {
-                    disk.remove(&attempt);
-                }
-            }
-            Action::DeclareDemand { slots } => self.demand = slots,
-            Action::ReturnSlots { worker, count } => {
-                if let Some(granted) = self.granted.get_mut(&worker) {
-                    *granted -= count;
-                }
-            }
-            Action::DiscoverSplits { vertex } => {
-                let split = |id| Split { id: SplitId(id), size_bytes: 9 << 20, payload: vec![] };
-                let splits = (0..u32::try_from(self.submission.graph.edges.len()).unwrap() * 2)
-                    .map(split)
-                    .collect();
-                self.post_local(Input::SplitsDiscovered { vertex, result: Ok(splits) });
-            }
-            Action::PrepareOutput(preparation) => {
-                let result = Ok(preparation.sinks.iter().map(|_| "/staging".to_owned()).collect());
-                self.post_local(Input::OutputPrepared { result });
-            }
-            Action::VerifyStagedFiles(_) => {
-                self.post_local(Input::StagedFilesVerified { lost: Vec::new() });
-            }
-            Action::Commit(_) => self.post_local(Input::CommitEnded { result: Ok(()) }),
-            Action::Conclude(outcome) => self.outcome = Some(*outcome),
-            Action::WakeAt(_)
-            | Action::AcknowledgeSubmission
-            | Action::AcknowledgeCancel { .. }
-            | Action::ReportRecovery(_) => {}
-            Action::Die(_) | Action::StepDown { .. } => panic!("nobody asked for it"),
-        }
-    }
-
-    fn report_partitions(&mut self, worker: WorkerId) {
-        let Some(there) = self.workers.get(&worker) else { return };
-        let data_directory = there.data_directory;
-        let finished = self.disks[&data_directory].values().cloned().collect();
-        self.post(worker, Input::PartitionsReported { worker, data_directory, finished });
-    }
-
-    fn disturb(&mut self) {
-        match (self.faults, self.rng.below(100)) {
-            (Faults::None, _) | (_, 9..) => {}
-            (Faults::Masters, 0..3) | (Faults::All, 0..2) => self.kill_master(),
-            (Faults::Processes, 0..3) | (Faults::All, 2) => self.kill_process(),
-            (Faults::All, 3) => self.kill_worker(),
-            (Faults::All, 4 | 5) => self.lose_partition(),
-            (Faults::All, 6) => self.fail_task(),
-            _ => {}
-        }
-    }
-
-    fn kill_master(&mut self) {
-        if self.outcome.is_some() {
-            return;
-        }
-        let survives = self.rng.below(self.buffer.len() + 1);
-        self.stored.extend(self.buffer.drain(..survives));
-        self.buffer.clear();
-        self.mail.iter_mut().for_each(VecDeque::clear);
-        (self.demand, self.granted) = (0, BTreeMap::new());
-        self.epoch = self.epoch.next_life();
-        self.acknowledged = Lsn(self.stored.len() as u64);
-        let life = life(self.epoch, self.faults, PreviousLife::Unknown);
-        let (job, decision) =
-            Job::recover(self.now, self.submission.clone(), &self.stored, life).unwrap();
-        self.job = job;
-        self.replay = Replay::new(self.submission.clone());
-        for event in &self.stored {
-            self.replay.apply(event).unwrap();
-        }
-        self.carry_out(decision);
-        for id in self.workers.keys().copied().collect::<Vec<_>>() {
-            self.post(id, Input::WorkerConnected { worker: id });
-        }
-    }
-
-    fn kill_process(&mut self) {
-        let directories: Vec<DataDirectoryId> =
-            self.workers.values().map(|worker| worker.data_directory).collect();
-        self.workers.clear();
-        self.kill_master();
-        for directory in directories {
-            self.start_worker(directory);
-        }
-    }
-
-    fn kill_worker(&mut self) {
-        let ids: Vec<WorkerId> = self.workers.keys().copied().collect();
-        if ids.len() < 2 {
-            return;
-        }
-        let id = ids[self.rng.below(ids.len())];
-        let gone = self.workers.remove(&id).unwrap();
-        self.granted.remove(&id);
-        self.post(id, Input::WorkerLost { worker: id });
-        match self.rng.below(3) {
-            0 => self.start_worker(gone.data_directory),
-            1 => {
-                self.disks.remove(&gone.data_directory);
-                let fresh = DataDirectoryId::from_bits(self.next_id + 1000);
-                self.start_worker(fresh);
-            }
-            _ => {}
-        }
-    }
-
-    fn lose_partition(&mut self) {
-        let ids: Vec<DataDirectoryId> = self.disks.keys().copied().collect();
-        let id = ids[self.rng.below(ids.len())];
-        let attempts: Vec<ExecutionAttemptId> = self.disks[&id].keys().copied().collect();
-        if !attempts.is_empty() {
-            let attempt = attempts[self.rng.below(attempts.len())];
-            self.disks.get_mut(&id).unwrap().remove(&attempt);
-        }
-    }
-
-    fn fail_task(&mut self) {
-        let chosen = self
-            .workers
-            .values()
-            .find_map(|worker| worker.running.keys().next().map(|attempt| (worker.id, *attempt)));
-        let Some((id, attempt)) = chosen else { return };
-        let worker = self.workers.get_mut(&id).unwrap();
-        worker.running.remove(&attempt);
-        let input = worker.failed(attempt, TaskFailure::task("told to"));
-        self.post(id, input);
-    }
-
-    /// The recorded part of the live state is what a replay of all events gives.
-    fn check_replay(&self) {
-        assert!(self.replay.agrees_with(&self.job), "replay differs from live");
-    }
-
-    fn check_dispatch(&self, attempt: ExecutionAttemptId) {
-        assert_eq!(attempt.epoch, self.epoch);
-        let decided = self.stored[..usize::try_from(self.acknowledged.0).unwrap()]
-            .iter()
-            .rev()
-            .take_while(|event| !matches!(event, JobEvent::EpochStarted { .. }))
-            .any(|event| matches!(event, JobEvent::RecoveryDecided(_)));
-        assert!(decided, "5.10: nothing but questions before the decision is durable");
-        let again = self.sealed.contains(&attempt.execution_vertex());
-        assert!(
-            self.faults == Faults::All || !again,
-            "P1: {attempt} runs although it had finished"
-        );
-    }
-
-    fn check_end(&self, outcome: &JobOutcome) {
-        if outcome.state != JobState::Finished {
-            assert_eq!(self.faults, Faults::All, "{outcome:?}");
-            assert!(outcome.error.is_some());
-            return;
-        }
-        let accepted = accepted(&self.stored);
-        let mut splits = BTreeMap::<_, BTreeSet<SplitId>>::new();
-        for record in accepted.values() {
-            let read = splits.entry(record.attempt.vertex).or_default();
-            for split in &record.splits {
-                assert!(read.insert(*split), "P2: split {split:?} counts twice");
-            }
-        }
-        let discovered = self.submission.graph.edges.len() * 2;
-        for (id, vertex) in (0..).zip(&self.submission.graph.vertices) {
-            if vertex.coordinator.is_some() {
-                let read = splits.get(&regrow_protocol::JobVertexId(id)).map_or(0, BTreeSet::len);
-                assert_eq!(read, discovered, "P2: every split counts");
-            }
-        }
-        self.contents.check(&accepted);
-    }
-}
-
-/// The accepted finishes of a log, folded by rules of this test's own.
-fn accepted(events: &[JobEvent]) -> BTreeMap<ExecutionVertexId, FinishRecord> {
-    let mut accepted = BTreeMap::new();
-    for event in events {
-        match event {
-            JobEvent::ExecutionVertexFinished { record, .. } => {
-                accepted.insert(record.attempt.execution_vertex(), (**record).clone());
-            }
-            JobEvent::ExecutionVerticesReset { resets } => {
-                accepted.retain(|id, _| resets.iter().all(|reset| reset.subtask != *id));
-            }
-            JobEvent::RecoveryDecided(decision) => {
-                for (_, _, record) in &decision.found {
-                    accepted.insert(record.attempt.execution_vertex(), record.clone());
-                }
-                accepted.retain(|id, _| decision.resets.iter().all(|reset| reset.subtask != *id));
-            }
-            _ => {}
-        }
-    }
-    accepted
 }
 
 fn life(epoch: Epoch, faults: Faults, previous: PreviousLife) -> LifeStart {

@@ -1,0 +1,100 @@
+//! What the master wants done, done to the model.
+
+use regrow_protocol::{Split, SplitId, WorkerId};
+use regrow_runtime::{Action, Decision, Input};
+
+use super::World;
+
+impl World {
+    pub(super) fn carry_out(&mut self, decision: Decision) {
+        for event in decision.events {
+            self.replay.apply(&event).unwrap();
+            self.buffer.push_back(event);
+        }
+        for action in decision.actions {
+            self.perform(action);
+        }
+    }
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::AnnounceMaster { worker } => {
+                let epoch = self.epoch;
+                let Some(there) = self.workers.get_mut(&worker) else { return };
+                for input in there.announced(epoch) {
+                    self.post(worker, input);
+                }
+            }
+            Action::GetAllPartitionsWithMetrics { worker } => self.report_partitions(worker),
+            Action::SubmitTask { worker, deployment } => {
+                self.check_dispatch(deployment.attempt);
+                if let Some(worker) = self.workers.get_mut(&worker) {
+                    worker.submitted(*deployment);
+                }
+            }
+            Action::CancelTask { worker, attempt } => {
+                let Some(there) = self.workers.get_mut(&worker) else { return };
+                for input in there.cancelled(attempt) {
+                    self.post(worker, input);
+                }
+            }
+            Action::AnswerSplitRequest { worker, attempt, request, split } => {
+                if let Some(worker) = self.workers.get_mut(&worker) {
+                    worker.split_answered(attempt, request, split);
+                }
+            }
+            Action::AnswerReport { worker, attempt, answer } => {
+                if let Some(worker) = self.workers.get_mut(&worker) {
+                    worker.report_answered(attempt, answer, &mut self.disks);
+                }
+            }
+            Action::ReleasePartitions { data_directory, attempts, .. } => {
+                let disk = self.disks.entry(data_directory).or_default();
+                for attempt in attempts {
+                    disk.remove(&attempt);
+                }
+            }
+            other => self.perform_locally(other),
+        }
+    }
+
+    /// What concerns no worker.
+    fn perform_locally(&mut self, action: Action) {
+        match action {
+            Action::DeclareDemand { slots } => self.demand = slots,
+            Action::ReturnSlots { worker, count } => {
+                if let Some(granted) = self.granted.get_mut(&worker) {
+                    *granted -= count;
+                }
+            }
+            Action::DiscoverSplits { vertex } => {
+                let split = |id| Split { id: SplitId(id), size_bytes: 9 << 20, payload: vec![] };
+                let splits = (0..u32::try_from(self.submission.graph.edges.len()).unwrap() * 2)
+                    .map(split)
+                    .collect();
+                self.post_local(Input::SplitsDiscovered { vertex, result: Ok(splits) });
+            }
+            Action::PrepareOutput(preparation) => {
+                let result = Ok(preparation.sinks.iter().map(|_| "/staging".to_owned()).collect());
+                self.post_local(Input::OutputPrepared { result });
+            }
+            Action::VerifyStagedFiles(_) => {
+                self.post_local(Input::StagedFilesVerified { lost: Vec::new() });
+            }
+            Action::Commit(_) => self.post_local(Input::CommitEnded { result: Ok(()) }),
+            Action::Conclude(outcome) => self.outcome = Some(*outcome),
+            Action::WakeAt(_)
+            | Action::AcknowledgeSubmission
+            | Action::AcknowledgeCancel { .. }
+            | Action::ReportRecovery(_) => {}
+            other => panic!("nobody asked for {other:?}"),
+        }
+    }
+
+    fn report_partitions(&mut self, worker: WorkerId) {
+        let Some(there) = self.workers.get(&worker) else { return };
+        let data_directory = there.data_directory;
+        let finished = self.disks[&data_directory].values().cloned().collect();
+        self.post(worker, Input::PartitionsReported { worker, data_directory, finished });
+    }
+}
