@@ -19,7 +19,7 @@ mod world;
 use world::{Faults, World};
 
 /// Seeds that run where nobody asks for more.
-const CASES: u64 = 400;
+const CASES: u64 = 100;
 
 fn seeds() -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
