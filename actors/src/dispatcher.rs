@@ -49,8 +49,8 @@ use crate::{
     launch::RunUpdate,
     operator_coordinator::DiscoveryContext,
     panic_watch::current_panic,
+    recovery_reports::reports_directory,
     resource_manager::{ResourceManager, RunLed},
-    run_directory::RunDirectory,
     store_runner::{SharedStore, ask},
     task::TaskFactory,
     watch::Terminated,
@@ -118,7 +118,7 @@ impl Dispatcher {
     }
 
     fn places(&self, job: &JobId) -> Places {
-        let reports = RunDirectory::of(&self.config.data_directory, job).join("reports");
+        let reports = reports_directory(&self.config.data_directory, job);
         Places { archive: self.archive.clone(), reports }
     }
 

@@ -13,7 +13,7 @@ pub mod ledger;
 pub mod operator_coordinator;
 pub mod output;
 mod panic_watch;
-mod recovery_reports;
+pub mod recovery_reports;
 pub mod resource_manager;
 mod run_directory;
 pub mod runner;

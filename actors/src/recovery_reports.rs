@@ -1,10 +1,36 @@
 //! The recovery reports of a job that is not over: one file of JSON per life that recovered.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
+use regrow_protocol::JobId;
 use regrow_runtime::RecoveryReport;
 
-use crate::durable_file;
+use crate::{durable_file, run_directory::RunDirectory};
+
+/// The recovery reports of a job that runs or was interrupted, oldest first; none if there is no
+/// such job under the data directory. Those of an ended job are in its
+/// [archive](crate::archive::Archive::read). Opens no store, so the job may be running.
+///
+/// # Errors
+/// When a report cannot be read.
+pub fn of_unfinished(
+    data_directory: &Path,
+    job: &JobId,
+) -> io::Result<Option<Vec<RecoveryReport>>> {
+    let directory = RunDirectory::of(data_directory, job);
+    if !directory.is_dir() {
+        return Ok(None);
+    }
+    read_all(&reports_directory(data_directory, job)).map(Some)
+}
+
+/// Where the reports of a job are while it is not over.
+pub(crate) fn reports_directory(data_directory: &Path, job: &JobId) -> PathBuf {
+    RunDirectory::of(data_directory, job).join("reports")
+}
 
 /// Keeps `report` in `directory`, which is made if it is not there.
 pub(crate) fn write(directory: &Path, report: &RecoveryReport) -> io::Result<()> {
@@ -43,7 +69,9 @@ mod tests {
     #[test]
     fn reports_are_read_in_the_order_of_their_epochs() {
         let data = tempfile::tempdir().unwrap();
-        let directory = data.path().join("reports");
+        let job = "nightly".parse().unwrap();
+        assert_eq!(of_unfinished(data.path(), &job).unwrap(), None);
+        let directory = reports_directory(data.path(), &job);
         assert_eq!(read_all(&directory).unwrap(), []);
         let report = |term, life| RecoveryReport {
             epoch: Epoch::new(term, life),
@@ -55,6 +83,7 @@ mod tests {
         for report in [report(2, 0), report(1, 9), report(1, 10)] {
             write(&directory, &report).unwrap();
         }
-        assert_eq!(read_all(&directory).unwrap(), [report(1, 9), report(1, 10), report(2, 0)]);
+        let kept = of_unfinished(data.path(), &job).unwrap().unwrap();
+        assert_eq!(kept, [report(1, 9), report(1, 10), report(2, 0)]);
     }
 }
