@@ -366,7 +366,9 @@ impl Job {
                 .map(|degraded| degraded.since.after(self.options.store_unavailable_timeout)),
             self.recovery_deadline(),
         ];
-        let Some(next) = deadlines.into_iter().flatten().min() else { return };
+        // One that has passed was acted upon, or waits for something that is an input itself.
+        let future = deadlines.into_iter().flatten().filter(|at| *at > self.now);
+        let Some(next) = future.min() else { return };
         if self.next_wake.is_some_and(|wake| wake <= next) {
             return;
         }

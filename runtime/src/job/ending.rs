@@ -199,11 +199,12 @@ impl Job {
         total
     }
 
-    /// Gives up when an end, a commit or a recovery has waited for the log for too long.
+    /// Gives up when an end, a commit, a recovery, or all that could run has waited for the log for
+    /// too long.
     pub(super) fn step_down_if_due(&mut self, out: &mut Decision) {
         let commits = self.recorded.facts.commit != CommitStage::None;
         let ends = commits || self.is_ending() || !matches!(self.phase, Phase::Active);
-        let waits = ends && !self.held.is_empty();
+        let waits = (ends || !self.executions.any_sent()) && !self.held.is_empty();
         let timeout = self.options.store_unavailable_timeout;
         let Some(degraded) = self.degraded.as_mut().filter(|it| !it.stepped_down) else { return };
         if waits && self.now.since(degraded.since) >= timeout {

@@ -105,6 +105,11 @@ impl Executions {
         self.current.is_empty() && self.winding_down.is_empty()
     }
 
+    /// Whether anything was sent to a worker and has not ended.
+    pub(super) fn any_sent(&self) -> bool {
+        self.current.values().any(|execution| execution.stage == ExecutionStage::Sent)
+    }
+
     pub(super) fn count(&self, vertex: JobVertexId) -> u32 {
         self.per_vertex.get(&vertex).copied().unwrap_or(0)
     }
