@@ -303,3 +303,44 @@ impl EventStore for FileStore {
         self.poison_on_failure(verified).map(drop)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: RunId = RunId::from_bits(1);
+    const EPOCH: Epoch = Epoch::new(1, 0);
+
+    #[test]
+    fn recovery_3_7_what_a_failed_sync_left_is_taken_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = FileStore::open(directory.path()).unwrap();
+        store.open_log(RUN, EPOCH).unwrap();
+        store.append(RUN, EPOCH, b"a").unwrap();
+        let cut = store.logs[&RUN].writer.as_ref().unwrap().cut();
+        store.append(RUN, EPOCH, b"written, but its sync failed").unwrap();
+        store.poison = Some(Poison { cut: Some(cut) });
+        assert!(matches!(store.append(RUN, EPOCH, b"b"), Err(StoreError::Poisoned { .. })));
+        store.reopen().unwrap();
+        let position = store.append(RUN, EPOCH, b"b").unwrap();
+        assert_eq!((position.segment, position.sequence), (1, 1));
+        let log = store.read_log(RUN).unwrap();
+        assert_eq!((log.batches.len(), log.damage), (2, None));
+    }
+
+    #[test]
+    fn segments_roll_at_their_size_and_go_when_a_snapshot_stands_for_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = FileStore::open(directory.path()).unwrap();
+        store.open_log(RUN, EPOCH).unwrap();
+        let batch = vec![7; usize::try_from(SEGMENT_BYTES_MAX / 2).unwrap()];
+        let positions: Vec<BatchPosition> =
+            (0..6).map(|_| store.append(RUN, EPOCH, &batch).unwrap()).collect();
+        let segments: Vec<u64> = positions.iter().map(|position| position.segment).collect();
+        assert_eq!(segments, [0, 0, 1, 1, 2, 2]);
+        store.remove_before(RUN, EPOCH, positions[5]).unwrap();
+        let names = durable::names(&directory.path().join("runs").join(RUN.to_string())).unwrap();
+        let left = names.iter().filter(|name| name.starts_with("segment-")).count();
+        assert_eq!((left, store.read_log(RUN).unwrap().batches.len()), (1, 1));
+    }
+}

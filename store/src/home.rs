@@ -22,7 +22,7 @@ const MARKER: &str = "regrow-store";
 /// A directory that this handle owns until it is dropped.
 pub(crate) struct Home {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Home {
@@ -34,7 +34,7 @@ impl Home {
     pub(crate) fn open(path: &Path, kind: &str) -> Result<Self, StoreError> {
         durable::create_directory(path)?;
         let lock = lock(path)?;
-        let home = Self { path: path.to_owned(), _lock: lock };
+        let home = Self { path: path.to_owned(), lock };
         home.check_format(kind)?;
         Ok(home)
     }
@@ -68,6 +68,16 @@ impl Home {
                 Err(StoreError::Format { path: self.path.clone(), found, supported: FORMAT })
             }
             Err(_) => Err(self.damaged(format!("its file FORMAT says {text:?}"))),
+        }
+    }
+}
+
+// A child process that is just being started holds a copy of the open file until it runs its
+// program, and with it the lock, unless that is given back by name.
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Err(error) = self.lock.unlock() {
+            tracing::warn!(path = %self.path.display(), %error, "cannot unlock the store");
         }
     }
 }
@@ -130,6 +140,16 @@ mod tests {
         assert_eq!(owner, format!("process {}", std::process::id()));
         drop(first);
         Home::open(directory.path(), "file").unwrap();
+    }
+
+    #[test]
+    fn a_child_that_is_just_being_started_does_not_hold_the_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::open(directory.path(), "file").unwrap();
+        let copy_in_child = home.lock.try_clone().unwrap();
+        drop(home);
+        Home::open(directory.path(), "file").unwrap();
+        drop(copy_in_child);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 mod database;
 mod database_directory;
+mod keys;
 mod run_record;
 mod witness;
 
@@ -24,6 +25,7 @@ use crate::{
 };
 use database::{Database, Tree};
 use database_directory::DatabaseDirectory;
+use keys::{RUN_WITNESS, batch_key, document_witness, frame_at, run_key, tree, witness_key};
 use run_record::RunRecord;
 use witness::{Testimony, Witness};
 
@@ -428,39 +430,38 @@ impl EventStore for SledStore {
     }
 }
 
-const RUN_WITNESS: &[u8] = b"run ";
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn witness_key(run: RunId) -> Vec<u8> {
-    [RUN_WITNESS, &run.bits().to_be_bytes()].concat()
-}
+    const RUN: RunId = RunId::from_bits(1);
+    const EPOCH: Epoch = Epoch::new(1, 0);
 
-fn document_witness(table: Table, key: &str) -> Vec<u8> {
-    [document::table_name(table).as_bytes(), b" ", key.as_bytes()].concat()
-}
-
-fn run_key(run: RunId) -> Vec<u8> {
-    run.bits().to_be_bytes().to_vec()
-}
-
-// Big-endian, so that the order of keys is the order of the log.
-fn batch_key(run: RunId, sequence: u64) -> [u8; 24] {
-    let mut key = [0; 24];
-    key[..16].copy_from_slice(&run.bits().to_be_bytes());
-    key[16..].copy_from_slice(&sequence.to_be_bytes());
-    key
-}
-
-fn frame_at<'a>(run: RunId, key: &[u8], value: &'a [u8]) -> Result<frame::Frame<'a>, String> {
-    let frame = frame::decode(run, value).map_err(|error| error.to_string())?;
-    if frame.len() != value.len() || key != batch_key(run, frame.sequence) {
-        return Err(format!("batch {} lies where another one should be", frame.sequence));
+    #[test]
+    fn recovery_3_7_after_a_failed_sync_all_is_written_once_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = SledStore::open(directory.path()).unwrap();
+        store.open_log(RUN, EPOCH).unwrap();
+        store.append(RUN, EPOCH, b"a").unwrap();
+        let failed = StoreError::Io {
+            action: "sync",
+            path: directory.path().to_owned(),
+            source: std::io::Error::other("failed"),
+        };
+        assert!(store.poison_on_failure::<()>(Err(failed)).is_err());
+        assert!(matches!(store.append(RUN, EPOCH, b"b"), Err(StoreError::Poisoned { .. })));
+        store.reopen().unwrap();
+        assert_eq!(store.directory.current(), directory.path().join("database-000001"));
+        assert_eq!(store.append(RUN, EPOCH, b"b").unwrap().sequence, 1);
+        assert_eq!(store.read_log(RUN).unwrap().batches.len(), 2);
     }
-    Ok(frame)
-}
 
-const fn tree(table: Table) -> Tree {
-    match table {
-        Table::JobGraphs => Tree::JobGraphs,
-        Table::Results => Tree::Results,
+    #[test]
+    fn a_refused_call_poisons_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = SledStore::open(directory.path()).unwrap();
+        assert!(matches!(store.append(RUN, EPOCH, b"a"), Err(StoreError::Fenced { .. })));
+        assert!(matches!(store.put(Table::Results, "", b"a"), Err(StoreError::Invalid { .. })));
+        store.open_log(RUN, EPOCH).unwrap();
     }
 }

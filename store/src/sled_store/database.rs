@@ -80,7 +80,7 @@ impl Database {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         remove_what_was_never_used(path)?;
         remove_torn_snapshots(path)?;
-        durable::create_directory(path)?;
+        fs::create_dir_all(path).tried("create directory", path)?;
         // Sled writes its settings anew if they are missing; ours never change within a format of
         // the store, so a damaged copy of them is no reason not to open it.
         durable::remove_file(&path.join("conf"))?;
@@ -172,6 +172,7 @@ impl Database {
             let settings = self.path.join("conf");
             File::open(&settings).and_then(|file| file.sync_all()).tried("sync", &settings)?;
             durable::sync_directory(&self.path)?;
+            durable::sync_directory(self.path.parent().unwrap_or(&self.path))?;
             self.names = Names::Synced;
         }
         Ok(())
