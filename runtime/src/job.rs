@@ -31,7 +31,8 @@ use std::{
 };
 
 use regrow_protocol::{
-    DataDirectoryId, DataSetId, Epoch, ExecutionVertexId, JobVertexId, ProducerPartition,
+    DataDirectoryId, DataSetId, Epoch, ExecutionAttemptId, ExecutionVertexId, JobVertexId,
+    ProducerPartition, WorkerId,
 };
 
 use self::{
@@ -56,6 +57,9 @@ use crate::{
 /// How long an ending job waits for its tasks to stop before it ends without them.
 pub const TASK_CANCELLATION_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a new life waits for attempts of former lives that were told to stop.
+pub const FORMER_ATTEMPTS_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// How many workers and outputs a subtask may lose before the job fails.
 pub const LOSSES_MAX: u32 = 10;
 
@@ -77,6 +81,8 @@ pub struct Job {
     tracker: PartitionTracker,
     proofs: Proofs,
     input_ids: InputIds,
+    /// Attempts of former lives that were told to stop and have not ended: they may still finish.
+    former: BTreeMap<ExecutionAttemptId, WorkerId>,
     /// Subtasks that can run and wait for a slot.
     ready: BTreeSet<ExecutionVertexId>,
     /// Subtasks that wait for their restart.
@@ -156,6 +162,7 @@ impl Job {
             tracker: PartitionTracker::default(),
             proofs: Proofs::default(),
             input_ids: InputIds::default(),
+            former: BTreeMap::new(),
             ready: BTreeSet::new(),
             delayed: BTreeSet::new(),
             look_for_plans: true,

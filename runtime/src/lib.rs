@@ -41,8 +41,8 @@ pub use coordinator::{CoordinatorDelta, NO_CHECKPOINT, OperatorCoordinator, Repl
 pub use decision::{Decision, Flush};
 pub use input::Input;
 pub use job::{
-    FRUITLESS_PANICS_MAX, Job, LOSSES_MAX, LifeStart, RecoveryError, Replay,
-    TASK_CANCELLATION_TIMEOUT,
+    FORMER_ATTEMPTS_TIMEOUT, FRUITLESS_PANICS_MAX, Job, LOSSES_MAX, LifeStart, RecoveryError,
+    Replay, TASK_CANCELLATION_TIMEOUT,
 };
 pub use job_event::{JobEvent, JobSubmission, LogPosition, PreviousLife, RecoveryDecision};
 pub use job_graph::{

@@ -144,7 +144,7 @@ impl TaskExecutor {
 
     fn obey(&mut self, run: RunId, epoch: Epoch, message: ToTaskExecutor, actions: &mut Actions) {
         match message {
-            ToTaskExecutor::JobMasterStarted => self.register(run, epoch, actions),
+            ToTaskExecutor::JobMasterStarted => self.register(run, actions),
             ToTaskExecutor::SubmitTask(deployment) => self.submit(run, epoch, deployment, actions),
             ToTaskExecutor::CancelTask { attempt } => self.cancel(run, attempt, actions),
             ToTaskExecutor::SplitAnswered { attempt, request, split } => {
@@ -166,10 +166,10 @@ impl TaskExecutor {
         }
     }
 
-    fn register(&mut self, run: RunId, epoch: Epoch, actions: &mut Actions) {
+    fn register(&mut self, run: RunId, actions: &mut Actions) {
         let state = self.runs.entry(run).or_default();
         let inventory = Inventory {
-            running: self.slots.live(|attempt| attempt.run == run && attempt.epoch == epoch),
+            running: self.slots.of_run(run),
             unacknowledged: state.unacknowledged.values().cloned().collect(),
         };
         let unacknowledged = inventory.unacknowledged.clone();
@@ -272,8 +272,8 @@ impl TaskExecutor {
     }
 
     fn fail(&mut self, attempt: ExecutionAttemptId, failure: TaskFailure, actions: &mut Actions) {
-        let of_this_master = attempt.epoch == self.fence.epoch(attempt.run);
-        if self.slots.free(attempt) && self.runs.contains_key(&attempt.run) && of_this_master {
+        // Whatever its epoch: a new master waits for the attempts of older ones to end.
+        if self.slots.free(attempt) && self.runs.contains_key(&attempt.run) {
             self.report_failure(attempt, failure, actions);
         }
     }

@@ -6,7 +6,7 @@ use regrow_protocol::{
 use thiserror::Error;
 
 use super::{
-    Job, Phase,
+    FORMER_ATTEMPTS_TIMEOUT, Job, Phase,
     held::HeldAction,
     proofs::{Proof, ProofSource},
     reconciliation::{Findings, Reconciliation, reconcile},
@@ -167,6 +167,9 @@ impl Job {
         out: &mut Decision,
     ) {
         self.workers.register(worker);
+        let epoch = self.epoch();
+        let former = inventory.running.into_iter().filter(|attempt| attempt.epoch < epoch);
+        self.former.extend(former.map(|attempt| (attempt, worker.worker)));
         for record in inventory.unacknowledged {
             self.proofs.add(Proof {
                 worker: worker.worker,
@@ -206,7 +209,10 @@ impl Job {
 
     pub(super) fn recovery_deadline(&self) -> Option<Timestamp> {
         match &self.phase {
-            Phase::Reconciling(recovering) => Some(recovering.deadline),
+            Phase::Reconciling(recovering) if self.former.is_empty() => Some(recovering.deadline),
+            Phase::Reconciling(recovering) => {
+                Some(recovering.deadline.min(recovering.since.after(FORMER_ATTEMPTS_TIMEOUT)))
+            }
             Phase::Deciding(_) | Phase::Active | Phase::Over => None,
         }
     }
@@ -235,7 +241,11 @@ impl Job {
         }
         let mut former = self.recorded.facts.workers.values().filter(|worker| !worker.lost);
         let somebody = !recovering.log_was_empty || !self.workers.is_empty();
+        // An attempt that is about to stop may just have been sealed: its report is on the way.
+        let quiet =
+            self.former.is_empty() || self.now >= recovering.since.after(FORMER_ATTEMPTS_TIMEOUT);
         somebody
+            && quiet
             && self.workers.all_registered()
             && self.workers.directories().all(|directory| self.tracker.knows(directory))
             && former.all(|worker| self.tracker.knows(worker.data_directory))

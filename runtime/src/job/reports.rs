@@ -23,6 +23,7 @@ impl Job {
         out: &mut Decision,
     ) {
         let attempt = record.attempt;
+        self.former.remove(&attempt);
         let proof = |record| Proof { worker, data_directory, record, source: ProofSource::Report };
         if !matches!(self.phase, Phase::Active) {
             self.proofs.add(proof(record));
@@ -156,6 +157,7 @@ impl Job {
         failure: &TaskFailure,
         out: &mut Decision,
     ) {
+        self.former.remove(&attempt);
         if let Some(holder) = self.executions.wound_down(&attempt) {
             self.workers.add_free(holder, 1);
         }

@@ -169,6 +169,7 @@ impl Job {
     /// A worker will not come back.
     pub(super) fn worker_lost(&mut self, worker: WorkerId, out: &mut Decision) {
         let unserved = self.workers.remove(worker);
+        self.former.retain(|_, holder| *holder != worker);
         for directory in &unserved {
             self.tracker.lose(*directory);
         }

@@ -103,16 +103,14 @@ impl Slots {
         live.map(|(attempt, _)| *attempt).collect()
     }
 
-    /// Attempts that wait, or run and were not told to stop.
-    pub(super) fn live(
-        &self,
-        which: impl Fn(ExecutionAttemptId) -> bool,
-    ) -> Vec<ExecutionAttemptId> {
+    /// Attempts of a run that wait or run, those that were told to stop included: they may still
+    /// finish.
+    pub(super) fn of_run(&self, run: RunId) -> Vec<ExecutionAttemptId> {
         let waiting = self.waiting.iter().map(|waiting| waiting.attempt);
-        let mut live: Vec<_> = waiting.filter(|attempt| which(*attempt)).collect();
-        live.extend(self.live_running(which));
-        live.sort_unstable();
-        live
+        let mut attempts: Vec<_> = waiting.chain(self.running.keys().copied()).collect();
+        attempts.retain(|attempt| attempt.run == run);
+        attempts.sort_unstable();
+        attempts
     }
 
     /// Notes that a running attempt waits for a split; false if it is not to get one.

@@ -21,6 +21,8 @@ pub(crate) struct Worker {
     pub(crate) epoch: Epoch,
     pub(crate) running: BTreeMap<ExecutionAttemptId, RunningTask>,
     pub(crate) unacknowledged: BTreeMap<ExecutionAttemptId, FinishRecord>,
+    /// Whether attempts that were told to stop are about to be sealed all the same.
+    pub(crate) seals_late: bool,
 }
 
 pub(crate) struct RunningTask {
@@ -29,6 +31,7 @@ pub(crate) struct RunningTask {
     pub(crate) all_splits: bool,
     pub(crate) requests: u64,
     pub(crate) asked: bool,
+    pub(crate) stopping: bool,
 }
 
 impl Worker {
@@ -40,14 +43,17 @@ impl Worker {
             epoch: Epoch::default(),
             running: BTreeMap::new(),
             unacknowledged: BTreeMap::new(),
+            seals_late: id.is_multiple_of(2),
         }
     }
 
     /// A master announced itself: older attempts end, and the worker registers.
     pub(crate) fn announced(&mut self, epoch: Epoch) -> Vec<Input> {
+        for task in self.running.values_mut() {
+            task.stopping |= task.deployment.attempt.epoch < epoch;
+        }
         if epoch > self.epoch {
             self.epoch = epoch;
-            self.running.clear();
         }
         let worker = WorkerDescription {
             worker: self.id,
@@ -68,10 +74,18 @@ impl Worker {
             PinnedSplits::None | PinnedSplits::OnRequest => Vec::new(),
         };
         let all_splits = deployment.splits != PinnedSplits::OnRequest;
-        let task = RunningTask { splits, all_splits, requests: 0, asked: false, deployment };
+        let task = RunningTask {
+            splits,
+            all_splits,
+            requests: 0,
+            asked: false,
+            stopping: false,
+            deployment,
+        };
         let attempt = task.deployment.attempt;
         assert!(self.running.insert(attempt, task).is_none(), "an attempt is dispatched once");
-        assert!(self.running.len() <= self.slots as usize, "no more tasks than slots");
+        let live = self.running.values().filter(|task| !task.stopping).count();
+        assert!(live <= self.slots as usize, "no more tasks than slots");
     }
 
     pub(crate) fn cancelled(&mut self, attempt: ExecutionAttemptId) -> Vec<Input> {
@@ -124,6 +138,10 @@ impl Worker {
     ) -> Option<Input> {
         let worker = self.id;
         let task = self.running.get_mut(&attempt)?;
+        if task.stopping && (task.asked || !task.all_splits || !self.seals_late) {
+            self.running.remove(&attempt);
+            return Some(self.failed(attempt, TaskFailure::Cancelled));
+        }
         if task.asked {
             return None;
         }
