@@ -1,0 +1,178 @@
+//! The command line.
+
+mod config_command;
+mod console;
+mod demo_command;
+mod error;
+mod event_text;
+mod generate_command;
+mod generated_text;
+mod launcher;
+mod look_commands;
+mod output_check;
+mod progress;
+mod recovery_summary;
+mod run_command;
+mod run_flags;
+mod stored_events;
+
+use std::{ffi::OsString, process::ExitCode, sync::Arc};
+
+use clap::{
+    ArgMatches, Args as _, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+};
+use tracing_subscriber::EnvFilter;
+
+use self::{
+    config_command::ConfigFlags,
+    console::Console,
+    demo_command::DemoFlags,
+    error::CliError,
+    generate_command::GenerateCommand,
+    look_commands::{JobFlags, StoreCommand},
+    run_flags::RunFlags,
+};
+use crate::{jobs::Jobs, program_factory::ProgramFactory};
+
+/// Environment variable that asks for the program's log, as `tracing` filters have it.
+const LOG_VARIABLE: &str = "REGROW_LOG";
+
+/// Runs batch dataflow jobs that survive the death of their coordinator
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 fine, 1 the job failed, 2 wrong usage or configuration, \
+                  3 cancelled, 4 cluster not reachable.\nSet REGROW_LOG=info for a log."
+)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: CliCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CliCommand {
+    /// Runs a job in this process
+    #[command(after_help = "Examples:
+  regrow run wordcount --input books/ --output counts/
+  regrow run stages --stage 20x2s --stage 1x1s --kill-jobmaster-at 50%
+  regrow run --resume")]
+    Run(RunFlags),
+    /// Counts the words of a text while its coordinator is killed, and shows what was kept
+    #[command(after_help = "Examples:
+  regrow demo
+  regrow demo --kill-jobmaster-at 25% --kill-jobmaster-at 75%:panic")]
+    Demo(DemoFlags),
+    /// Prints the log of a job
+    #[command(after_help = "Example:
+  regrow events nightly --json")]
+    Events(JobFlags),
+    /// Prints what each recovery of a job kept and ran again, and why
+    #[command(after_help = "Example:
+  regrow recovery nightly --json")]
+    Recovery(JobFlags),
+    /// Prints every option with its default and meaning
+    #[command(after_help = "Examples:
+  regrow config
+  regrow run stages --stage 4x1s -D job-event.store.type=file")]
+    Config(ConfigFlags),
+    /// Looks into an event store while no run uses it
+    #[command(subcommand)]
+    Store(StoreCommand),
+    /// Makes input for jobs
+    #[command(subcommand)]
+    Generate(GenerateCommand),
+}
+
+/// Does what `arguments` (the first is the program) ask for with a program's jobs.
+pub(crate) fn run(jobs: Jobs, arguments: Vec<OsString>) -> ExitCode {
+    let console = Arc::new(Console::standard());
+    let outcome = start_log().and_then(|()| execute(jobs, arguments, &console));
+    console.flush();
+    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    match &error {
+        // Its own text says whether it goes to standard output; a closed pipe is no failure.
+        CliError::Arguments(error) => {
+            let _ = error.print();
+        }
+        CliError::Failed(text) | CliError::Usage(text) => console.say(&format!("error: {text}")),
+        CliError::Cancelled => console.say(&error.to_string()),
+    }
+    ExitCode::from(error.exit_code())
+}
+
+fn execute(jobs: Jobs, arguments: Vec<OsString>, console: &Arc<Console>) -> Result<(), CliError> {
+    let program = arguments.first().map_or_else(
+        || env!("CARGO_PKG_NAME").to_owned(),
+        |program| program.to_string_lossy().into_owned(),
+    );
+    let matches = command(&jobs)?.try_get_matches_from(arguments)?;
+    if let Some(("run", matches)) = matches.subcommand() {
+        return run_command::run(Arc::new(ProgramFactory::new(jobs)), matches, &program, console);
+    }
+    dispatch(&matches, console)
+}
+
+fn dispatch(matches: &ArgMatches, console: &Arc<Console>) -> Result<(), CliError> {
+    match CommandLine::from_arg_matches(matches)?.command {
+        // `execute` takes it, because it has subcommands that only the program knows.
+        CliCommand::Run(_) => Ok(()),
+        CliCommand::Demo(flags) => demo_command::demo(&flags, console),
+        CliCommand::Events(flags) => look_commands::events(&flags, console),
+        CliCommand::Recovery(flags) => look_commands::recovery(&flags, console),
+        CliCommand::Config(flags) => config_command::config(&flags, console),
+        CliCommand::Store(command) => look_commands::store(&command, console),
+        CliCommand::Generate(command) => generate_command::generate(&command),
+    }
+}
+
+/// The command line with a subcommand of `run` for each job.
+fn command(jobs: &Jobs) -> Result<Command, CliError> {
+    let mut jobs_of_run = Vec::new();
+    for (name, job) in jobs.iter() {
+        let own = job.augment(Command::new(name.to_owned()));
+        check_names(name, &own)?;
+        jobs_of_run.push(RunFlags::augment_args(own));
+    }
+    let run = |run: Command| {
+        run.subcommands(jobs_of_run)
+            .subcommand_value_name("JOB")
+            .subcommand_help_heading("Jobs")
+            .disable_help_subcommand(true)
+    };
+    Ok(CommandLine::command().mut_subcommand("run", run))
+}
+
+/// Refuses a job whose arguments are called like flags that every job has.
+fn check_names(job: &str, own: &Command) -> Result<(), CliError> {
+    let of_all_jobs = RunFlags::augment_args(Command::new("run"));
+    for argument in own.get_arguments() {
+        let clash = of_all_jobs.get_arguments().find(|other| {
+            other.get_id() == argument.get_id()
+                || (other.get_long().is_some() && other.get_long() == argument.get_long())
+                || (other.get_short().is_some() && other.get_short() == argument.get_short())
+        });
+        if let Some(other) = clash {
+            return Err(CliError::Usage(format!(
+                "job {job} has an argument {}, which is also one of every job ({}): rename it",
+                argument.get_id(),
+                other.get_id()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Writes the program's log to standard error, if the environment asks for it.
+fn start_log() -> Result<(), CliError> {
+    let Ok(filter) = std::env::var(LOG_VARIABLE) else { return Ok(()) };
+    let filter = EnvFilter::try_new(&filter)
+        .map_err(|error| CliError::Usage(format!("{LOG_VARIABLE}={filter}: {error}")))?;
+    // A log that is there already is that of whoever called the program as a library.
+    let _ =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! `config`: every option with its default, unit and meaning.
+
+use clap::Args;
+use regrow_runtime::{ConfigOption, Options};
+use serde_json::json;
+
+use super::{console::Console, error::CliError, run_flags::data_directory_option};
+use crate::nearest::nearest;
+
+/// Which options.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigFlags {
+    /// Only this option
+    #[arg(value_name = "KEY")]
+    key: Option<String>,
+    /// Print JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+/// `config`: prints the table of options.
+pub(crate) fn config(flags: &ConfigFlags, console: &Console) -> Result<(), CliError> {
+    let mut options = Options::table();
+    options.push(data_directory_option());
+    if let Some(key) = &flags.key {
+        let hint = nearest(key, options.iter().map(|option| option.key))
+            .map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        options.retain(|option| option.is_named(key));
+        if options.is_empty() {
+            return Err(CliError::Usage(format!("there is no option {key}{hint}")));
+        }
+    }
+    for option in &options {
+        console.result(&if flags.json { json_line(option) } else { text(option) });
+    }
+    Ok(())
+}
+
+fn json_line(option: &ConfigOption) -> String {
+    json!({
+        "key": option.key,
+        "aliases": option.aliases,
+        "default": option.default,
+        "unit": option.kind.to_string(),
+        "meaning": option.meaning,
+        "flink": option.flink,
+    })
+    .to_string()
+}
+
+fn text(option: &ConfigOption) -> String {
+    let aliases = if option.aliases.is_empty() {
+        String::new()
+    } else {
+        format!(" (also {})", option.aliases.join(", "))
+    };
+    format!(
+        "{}{aliases}\n    default: {} ({})\n    {}",
+        option.key, option.default, option.kind, option.meaning
+    )
+}

@@ -1,0 +1,135 @@
+//! Events in words and in JSON.
+
+use regrow_protocol::FinishRecord;
+use regrow_runtime::{CoordinatorDelta, JobEvent, RecoveryDecision};
+use serde_json::{Map, Value, json};
+
+use super::stored_events::StoredEvent;
+
+/// An event as one JSON object: `epoch`, `sequence`, `event` (its name) and its fields.
+pub(crate) fn event_json(stored: &StoredEvent) -> Value {
+    let mut object = Map::new();
+    object.insert("epoch".to_owned(), json!(stored.epoch.number()));
+    object.insert("sequence".to_owned(), json!(stored.sequence));
+    match serde_json::to_value(&stored.event) {
+        Ok(Value::Object(variant)) => {
+            for (name, fields) in variant {
+                object.insert("event".to_owned(), Value::String(name));
+                object.extend(fields.as_object().cloned().unwrap_or_default());
+            }
+        }
+        Ok(name) => {
+            object.insert("event".to_owned(), name);
+        }
+        Err(error) => {
+            object.insert("error".to_owned(), Value::String(error.to_string()));
+        }
+    }
+    Value::Object(object)
+}
+
+/// An event as one line for people.
+pub(crate) fn event_line(stored: &StoredEvent) -> String {
+    let text = match &stored.event {
+        JobEvent::JobSubmitted(submission) => format!(
+            "JobSubmitted: job {} ({}), run {}, {} stages",
+            submission.job,
+            submission.job_name,
+            submission.run,
+            submission.graph.vertices.len()
+        ),
+        JobEvent::EpochStarted { epoch, previous, .. } => {
+            format!("EpochStarted: epoch {epoch}, before it {previous:?}")
+        }
+        JobEvent::RecoveryDecided(decision) => decision_line(decision),
+        JobEvent::JobVertexInitialized { vertex, plan } => {
+            format!("JobVertexInitialized: stage {vertex}, parallelism {}", plan.parallelism)
+        }
+        JobEvent::WorkerUsed { worker, .. } => format!("WorkerUsed: {worker}"),
+        JobEvent::WorkerLost { worker } => format!("WorkerLost: {worker}"),
+        JobEvent::ExecutionVertexFinished { record, .. } => finish_line(record),
+        JobEvent::ExecutionVerticesReset { resets } => {
+            let each: Vec<String> = resets
+                .iter()
+                .map(|reset| format!("{} ({:?})", reset.subtask, reset.reason))
+                .collect();
+            format!("ExecutionVerticesReset: {}", each.join(", "))
+        }
+        JobEvent::ResetTakenBack { attempts } => {
+            let each: Vec<String> = attempts.iter().map(ToString::to_string).collect();
+            format!("ResetTakenBack: {}", each.join(", "))
+        }
+        JobEvent::CoordinatorChanged { vertex, number, delta } => {
+            format!("CoordinatorChanged: stage {vertex}, change {number}: {}", delta_text(delta))
+        }
+        JobEvent::CoordinatorSnapshot { vertex, last_delta, state } => format!(
+            "CoordinatorSnapshot: stage {vertex}, up to change {last_delta}, {} bytes",
+            state.len()
+        ),
+        JobEvent::CommitStarted(plan) => format!("CommitStarted: {} files", plan.winners.len()),
+        JobEvent::CommitFinished => "CommitFinished".to_owned(),
+        JobEvent::CancelRequested => "CancelRequested".to_owned(),
+        JobEvent::FailureDecided { error } => format!("FailureDecided: {error}"),
+        JobEvent::JobTerminated { state, error } => {
+            let error = error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+            format!("JobTerminated: {state}{error}")
+        }
+        JobEvent::Snapshot { state } => format!("Snapshot: {} bytes", state.len()),
+    };
+    format!("{:>6} {:>9}  {text}", stored.sequence, stored.epoch)
+}
+
+fn finish_line(record: &FinishRecord) -> String {
+    let bytes: u64 = record.outputs.iter().map(|output| output.subpartition_bytes.total()).sum();
+    format!(
+        "ExecutionVertexFinished: attempt {}, {} bytes, {} splits, {} files, {} ms",
+        record.attempt,
+        bytes,
+        record.splits.len(),
+        record.staged_files.len(),
+        record.metrics.duration_ms
+    )
+}
+
+fn decision_line(decision: &RecoveryDecision) -> String {
+    format!(
+        "RecoveryDecided: {} finishes found, {} subtasks reset, {} workers lost",
+        decision.found.len(),
+        decision.resets.len(),
+        decision.lost_workers.len()
+    )
+}
+
+fn delta_text(delta: &CoordinatorDelta) -> String {
+    match delta {
+        CoordinatorDelta::SplitsDiscovered { splits } => format!("{} splits found", splits.len()),
+        CoordinatorDelta::SplitsAssigned { attempt, splits, .. } => {
+            let each: Vec<String> = splits.iter().map(|split| split.0.to_string()).collect();
+            format!("splits {} to attempt {attempt}", each.join(" "))
+        }
+        CoordinatorDelta::SplitsReturned { attempts } => {
+            let each: Vec<String> = attempts.iter().map(ToString::to_string).collect();
+            format!("splits returned by {}", each.join(" "))
+        }
+        CoordinatorDelta::SubtaskReset { subtask, .. } => format!("subtask {subtask} reset"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use regrow_protocol::Epoch;
+
+    use super::*;
+
+    #[test]
+    fn json_names_the_event_beside_its_fields() {
+        let event = JobEvent::FailureDecided { error: "no".to_owned() };
+        let stored = StoredEvent { epoch: Epoch::new(1, 0), sequence: 7, event };
+        assert_eq!(
+            event_json(&stored),
+            json!({"epoch": 1_048_576, "sequence": 7, "event": "FailureDecided", "error": "no"})
+        );
+        let stored = StoredEvent { event: JobEvent::CommitFinished, ..stored };
+        assert_eq!(event_json(&stored)["event"], "CommitFinished");
+    }
+}

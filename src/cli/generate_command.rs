@@ -1,0 +1,71 @@
+//! `generate`: input for jobs.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Write as _},
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, Subcommand};
+
+use super::{error::CliError, generated_text::GeneratedText};
+use crate::byte_count::ByteCount;
+
+/// Bytes of a file that are buffered.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// What to generate.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GenerateCommand {
+    /// Makes text: lines of a bundled book, the same for the same seed
+    #[command(after_help = "Examples:
+  regrow generate text --bytes 64mb --output text.txt
+  regrow generate text --bytes 1gb --files 8 --output text/")]
+    Text(TextFlags),
+}
+
+/// Which text.
+#[derive(Debug, Args)]
+pub(crate) struct TextFlags {
+    /// File to write, or directory with --files
+    #[arg(long, value_name = "PATH")]
+    output: PathBuf,
+    /// How much text, such as 64mb
+    #[arg(long, value_name = "SIZE", default_value = "64mb")]
+    bytes: ByteCount,
+    /// Make a directory with so many files, which have the size together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    files: Option<u32>,
+    /// Another seed gives another text
+    #[arg(long, value_name = "N", default_value_t = 42)]
+    seed: u64,
+}
+
+/// `generate text`.
+pub(crate) fn generate(command: &GenerateCommand) -> Result<(), CliError> {
+    let GenerateCommand::Text(flags) = command;
+    let Some(files) = flags.files else {
+        return write(&flags.output, flags.bytes.0, flags.seed);
+    };
+    fs::create_dir_all(&flags.output).map_err(|error| failed(&flags.output, &error))?;
+    let bytes = flags.bytes.0.div_ceil(u64::from(files));
+    for file in 0..files {
+        let path = flags.output.join(format!("part-{file:05}.txt"));
+        write(&path, bytes, flags.seed.wrapping_add(u64::from(file)))?;
+    }
+    Ok(())
+}
+
+/// Writes the text of `seed` to a file, in place of one that is there.
+pub(crate) fn write(path: &Path, bytes: u64, seed: u64) -> Result<(), CliError> {
+    let written = File::create(path).and_then(|file| {
+        let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        GeneratedText::new(seed).write(bytes, &mut file)?;
+        file.flush()
+    });
+    written.map_err(|error| failed(path, &error))
+}
+
+fn failed(path: &Path, error: &io::Error) -> CliError {
+    CliError::Failed(format!("cannot write {}: {error}", path.display()))
+}

@@ -1,0 +1,180 @@
+//! The commands that look at what is stored: `events`, `recovery`, `store`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use regrow_actors::archive::Archive;
+use regrow_protocol::JobId;
+use regrow_runtime::RecoveryReport;
+use regrow_store::verify;
+use serde_json::json;
+
+use super::{
+    console::Console,
+    error::CliError,
+    event_text::{event_json, event_line},
+    recovery_summary::{fate_json, full},
+    run_flags::DataFlags,
+    stored_events::{self, StoredEvents, damage_text, unknown_job},
+};
+use crate::registered_job::chain;
+
+/// A job and where it is kept.
+#[derive(Debug, Args)]
+pub(crate) struct JobFlags {
+    /// Which job
+    #[arg(value_name = "ID")]
+    job: JobId,
+    #[command(flatten)]
+    data: DataFlags,
+    /// Print JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+/// What to do with a store.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Reads the whole store and says what is wrong with it
+    #[command(after_help = "Examples:
+  regrow store verify .regrow/runs/nightly/store
+  regrow store verify --data-dir .regrow nightly")]
+    Verify(StoreFlags),
+    /// Prints all events of the store
+    #[command(after_help = "Example:
+  regrow store dump --data-dir .regrow nightly --json")]
+    Dump(StoreFlags),
+}
+
+/// Which store.
+#[derive(Debug, Args)]
+pub(crate) struct StoreFlags {
+    /// Directory of the store, or the id of a job that was interrupted
+    #[arg(value_name = "PATH|ID")]
+    store: PathBuf,
+    #[command(flatten)]
+    data: DataFlags,
+    /// Print JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+impl StoreFlags {
+    /// The store: a directory that is there, or else that of a job.
+    fn path(&self) -> Result<PathBuf, CliError> {
+        if self.data.data_dir.is_none() && self.store.is_dir() {
+            return Ok(self.store.clone());
+        }
+        let directory = self.data.directory();
+        let job = self.store.to_string_lossy().parse::<JobId>();
+        let path = job.ok().map(|job| stored_events::store_of(&directory, &job));
+        path.filter(|path| path.is_dir()).ok_or_else(|| {
+            CliError::Usage(format!(
+                "{} is neither the directory of a store nor an interrupted job under {}",
+                self.store.display(),
+                directory.display()
+            ))
+        })
+    }
+}
+
+/// `events ID`: prints the log of a job.
+pub(crate) fn events(flags: &JobFlags, console: &Console) -> Result<(), CliError> {
+    let events = stored_events::of_job(&flags.data.directory(), &flags.job)?;
+    print_events(&events, flags.json, console);
+    Ok(())
+}
+
+/// `recovery ID`: prints the report of each recovery of a job.
+pub(crate) fn recovery(flags: &JobFlags, console: &Console) -> Result<(), CliError> {
+    let reports = reports(&flags.data.directory(), &flags.job)?;
+    for report in &reports {
+        if flags.json {
+            for line in &report.lines {
+                console.result(&fate_json(report, line).to_string());
+            }
+        } else {
+            for line in full(report) {
+                console.result(&line);
+            }
+        }
+    }
+    if reports.is_empty() && !flags.json {
+        console.result(&format!("job {} needed no recovery", flags.job));
+    }
+    Ok(())
+}
+
+fn reports(data_directory: &Path, job: &JobId) -> Result<Vec<RecoveryReport>, CliError> {
+    let archived =
+        Archive::new(data_directory).read(job).map_err(|error| CliError::Failed(chain(&error)))?;
+    if let Some(archived) = archived {
+        return Ok(archived.reports);
+    }
+    if stored_events::store_of(data_directory, job).is_dir() {
+        return Err(CliError::Failed(format!(
+            "job {job} is not over: its report comes when it has ended; resume it with `run \
+             --resume --job-id {job}`, or look at `events {job}`"
+        )));
+    }
+    Err(unknown_job(data_directory, job))
+}
+
+/// `store verify|dump`.
+pub(crate) fn store(command: &StoreCommand, console: &Console) -> Result<(), CliError> {
+    match command {
+        StoreCommand::Verify(flags) => verify_store(flags, console),
+        StoreCommand::Dump(flags) => dump_store(flags, console),
+    }
+}
+
+fn verify_store(flags: &StoreFlags, console: &Console) -> Result<(), CliError> {
+    let mut store = stored_events::open(&flags.path()?)?;
+    let reports = verify(&mut *store).map_err(|error| CliError::Failed(chain(&error)))?;
+    let mut damaged = 0;
+    for report in &reports {
+        let damage = report.damage.as_ref().map(damage_text);
+        damaged += usize::from(damage.is_some());
+        if flags.json {
+            let line = json!({
+                "run_id": report.run,
+                "batches": report.batches,
+                "bytes": report.bytes,
+                "damage": damage,
+            });
+            console.result(&line.to_string());
+        } else {
+            let damage =
+                damage.map_or_else(|| "no damage".to_owned(), |text| format!("DAMAGED at {text}"));
+            console.result(&format!(
+                "run {}: {} batches, {} bytes, {damage}",
+                report.run, report.batches, report.bytes
+            ));
+        }
+    }
+    if damaged > 0 {
+        return Err(CliError::Failed(format!("{damaged} of {} logs are damaged", reports.len())));
+    }
+    Ok(())
+}
+
+fn dump_store(flags: &StoreFlags, console: &Console) -> Result<(), CliError> {
+    let mut store = stored_events::open(&flags.path()?)?;
+    for run in store.runs().map_err(|error| CliError::Failed(chain(&error)))? {
+        if !flags.json {
+            console.result(&format!("run {run}"));
+        }
+        print_events(&stored_events::of_run(&mut *store, run)?, flags.json, console);
+    }
+    Ok(())
+}
+
+fn print_events(events: &StoredEvents, json: bool, console: &Console) {
+    for event in &events.events {
+        let line = if json { event_json(event).to_string() } else { event_line(event) };
+        console.result(&line);
+    }
+    if let Some(damage) = &events.damage {
+        console.say(&format!("the log is damaged from here on: {damage}"));
+    }
+}

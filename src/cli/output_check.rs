@@ -1,0 +1,67 @@
+//! Refuses a new job whose output is there already, before it is accepted.
+
+use std::{fs, io, path::Path};
+
+use regrow_runtime::SinkSpec;
+
+use super::error::CliError;
+
+/// Checks that the directories of `sinks` are free, unless they may be overwritten. It spares a user
+/// a job that was accepted only to fail; what happens later is judged when the job begins.
+pub(crate) fn check_free(sinks: &[SinkSpec]) -> Result<(), CliError> {
+    for sink in sinks.iter().filter(|sink| !sink.overwrite) {
+        let found = first_visible(Path::new(&sink.directory)).map_err(|error| {
+            CliError::Usage(format!("cannot list the output directory {}: {error}", sink.directory))
+        })?;
+        if let Some(found) = found {
+            return Err(CliError::Usage(format!(
+                "the output directory {} is not empty: it holds {found:?}; choose another directory, \
+                 or pass --overwrite to replace its part files",
+                sink.directory
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The first entry of a directory, by name, that is not hidden; none if there is no directory.
+fn first_visible(directory: &Path) -> io::Result<Option<String>> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut first: Option<String> = None;
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !name.starts_with('.') && first.as_ref().is_none_or(|first| name < *first) {
+            first = Some(name);
+        }
+    }
+    Ok(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use regrow_protocol::JobVertexId;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_visible_and_may_not_be_replaced_is_in_the_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let sink = |overwrite| SinkSpec {
+            vertex: JobVertexId(0),
+            directory: directory.path().to_str().unwrap().to_owned(),
+            overwrite,
+        };
+        fs::write(directory.path().join(".hidden"), "").unwrap();
+        assert!(check_free(&[sink(false)]).is_ok());
+        fs::write(directory.path().join("part-00000.csv"), "").unwrap();
+        assert!(check_free(&[sink(true)]).is_ok());
+        let error = check_free(&[sink(false)]).unwrap_err().to_string();
+        assert!(error.contains("part-00000.csv") && error.contains("--overwrite"), "{error}");
+        let missing = SinkSpec { directory: "/no/such/output".to_owned(), ..sink(false) };
+        assert!(check_free(&[missing]).is_ok());
+    }
+}

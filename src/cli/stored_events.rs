@@ -1,0 +1,127 @@
+//! The events of a job, from the archive or from the store of a run that is not over.
+
+use std::path::{Path, PathBuf};
+
+use regrow_actors::archive::Archive;
+use regrow_protocol::{Epoch, JobId, RunId};
+use regrow_runtime::{EventBatch, JobEvent, decode_batch};
+use regrow_store::{EventStore, FileStore, LogDamage, SledStore, StoreError};
+
+use super::error::CliError;
+use crate::{nearest::nearest, registered_job::chain};
+
+/// An event with its place.
+pub(crate) struct StoredEvent {
+    /// Who recorded it.
+    pub(crate) epoch: Epoch,
+    /// Number of events before it.
+    pub(crate) sequence: u64,
+    /// What happened.
+    pub(crate) event: JobEvent,
+}
+
+/// The events of a log, and what is wrong with it.
+#[derive(Default)]
+pub(crate) struct StoredEvents {
+    /// What can be read, in order.
+    pub(crate) events: Vec<StoredEvent>,
+    /// What cannot.
+    pub(crate) damage: Option<String>,
+}
+
+impl StoredEvents {
+    /// Decodes batches, up to the first that is damaged.
+    pub(crate) fn decode<'a>(batches: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut found = Self::default();
+        for (number, bytes) in batches.into_iter().enumerate() {
+            let EventBatch { epoch, first, events, version: _ } = match decode_batch(bytes) {
+                Ok(batch) => batch,
+                Err(error) => {
+                    found.damage = Some(format!("batch {number}: {}", chain(&error)));
+                    return found;
+                }
+            };
+            let stored = (first.0..).zip(events);
+            found.events.extend(stored.map(|(sequence, event)| StoredEvent {
+                epoch,
+                sequence,
+                event,
+            }));
+        }
+        found
+    }
+}
+
+/// The events of `job`: those of an interrupted run if there is one, else the archived ones.
+pub(crate) fn of_job(data_directory: &Path, job: &JobId) -> Result<StoredEvents, CliError> {
+    let store = store_of(data_directory, job);
+    if store.is_dir() {
+        let mut store = open(&store)?;
+        let mut all = StoredEvents::default();
+        for run in store.runs().map_err(failed)? {
+            let mut events = of_run(&mut *store, run)?;
+            all.events.append(&mut events.events);
+            all.damage = all.damage.or(events.damage);
+        }
+        return Ok(all);
+    }
+    let archive = Archive::new(data_directory);
+    let batches = archive.read_batches(job).map_err(|error| CliError::Failed(chain(&error)))?;
+    let batches = batches.ok_or_else(|| unknown_job(data_directory, job))?;
+    Ok(StoredEvents::decode(batches.iter().map(Vec::as_slice)))
+}
+
+/// The events of one run of a store.
+pub(crate) fn of_run(store: &mut dyn EventStore, run: RunId) -> Result<StoredEvents, CliError> {
+    let log = store.read_log(run).map_err(failed)?;
+    let mut events = StoredEvents::decode(log.batches.iter().map(|batch| batch.bytes.as_slice()));
+    if let Some(damage) = &log.damage {
+        events.damage.get_or_insert_with(|| damage_text(damage));
+    }
+    Ok(events)
+}
+
+/// Where the store of a run is that is not over.
+pub(crate) fn store_of(data_directory: &Path, job: &JobId) -> PathBuf {
+    data_directory.join("runs").join(job.as_str()).join("store")
+}
+
+/// Opens the store at `path`, of whichever kind it is.
+pub(crate) fn open(path: &Path) -> Result<Box<dyn EventStore>, CliError> {
+    let format = path.join("FORMAT");
+    let text = std::fs::read_to_string(&format).map_err(|error| {
+        CliError::Usage(format!(
+            "{} is no event store: cannot read {}: {error}",
+            path.display(),
+            format.display()
+        ))
+    })?;
+    let opened: Result<Box<dyn EventStore>, StoreError> = match text.split_whitespace().nth(1) {
+        Some("file") => FileStore::open(path).map(|store| Box::new(store) as _),
+        _ => SledStore::open(path).map(|store| Box::new(store) as _),
+    };
+    opened.map_err(failed)
+}
+
+/// What to say when nothing is known of a job.
+pub(crate) fn unknown_job(data_directory: &Path, job: &JobId) -> CliError {
+    let known = Archive::new(data_directory).jobs().unwrap_or_default();
+    let hint = nearest(job.as_str(), known.iter().map(JobId::as_str))
+        .map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    CliError::Usage(format!(
+        "there is no job {job} under the data directory {} ({} ended jobs are kept there){hint}",
+        data_directory.display(),
+        known.len()
+    ))
+}
+
+/// A damage in words.
+pub(crate) fn damage_text(damage: &LogDamage) -> String {
+    let LogDamage { segment, sequence, offset, reason } = damage;
+    let offset = offset.map_or_else(String::new, |offset| format!(", offset {offset}"));
+    format!("batch {sequence} (segment {segment}{offset}): {reason}")
+}
+
+fn failed(error: StoreError) -> CliError {
+    CliError::Failed(chain(&error))
+}

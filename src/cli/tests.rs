@@ -1,0 +1,87 @@
+//! The command line as a whole.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::*;
+
+fn parse(line: &str) -> Result<ArgMatches, clap::Error> {
+    command(&Jobs::built_in()).unwrap().try_get_matches_from(line.split_whitespace())
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    command(&Jobs::built_in()).unwrap().debug_assert();
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    for line in [
+        "run",
+        "run wordcount",
+        "run stages",
+        "demo",
+        "events",
+        "recovery",
+        "config",
+        "store verify",
+        "store dump",
+        "generate text",
+    ] {
+        let help = parse(&format!("regrow {line} --help")).unwrap_err().to_string();
+        assert!(help.contains("regrow ") && help.contains("Example"), "{line}: {help}");
+    }
+}
+
+#[test]
+fn every_fixed_form_is_understood() {
+    for line in [
+        "regrow run wordcount --input a --output b",
+        "regrow run --task-managers 2 --slots 3 stages --stage 20x2s --stage 1x1s",
+        "regrow run stages --stage 1x1s --kill-jobmaster-at 50% --kill-jobmaster-at 2s:panic",
+        "regrow run stages --stage 4x1s --fail stage=0,subtask=1,attempt=0 --splits 8 --bytes 10mb",
+        "regrow run stages --stage 4x1s --pointwise --ledger f --job-id x --json --quiet",
+        "regrow run wordcount --input a --output b --overwrite --data-dir d -D a=b -D c=d",
+        "regrow run --resume",
+        "regrow run --resume --data-dir d --job-id x",
+        "regrow demo",
+        "regrow events x --json --data-dir d",
+        "regrow recovery x --json",
+        "regrow config --json",
+        "regrow store verify p",
+        "regrow store dump --data-dir d x",
+        "regrow generate text --bytes 1mb --output o --seed 1 --files 2",
+    ] {
+        assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
+    }
+}
+
+#[test]
+fn mistyped_names_get_a_suggestion_and_exit_code_2() {
+    for (line, meant) in [
+        ("regrow rum", "run"),
+        ("regrow run wordcont --input a --output b", "wordcount"),
+        ("regrow run wordcount --imput a --output b", "--input"),
+        ("regrow run stages --stage 1x1s --slot 2", "--slots"),
+        ("regrow store verfy x", "verify"),
+    ] {
+        let error = parse(line).unwrap_err();
+        assert!(error.to_string().contains(meant), "{line}: {error}");
+        assert_eq!(CliError::from(error).exit_code(), 2);
+    }
+}
+
+#[derive(clap::Args, Serialize, Deserialize)]
+struct Clashing {
+    #[arg(long)]
+    ledger: PathBuf,
+}
+
+#[test]
+fn a_job_whose_argument_is_called_like_a_flag_of_every_job_is_refused() {
+    let mut jobs = Jobs::default();
+    jobs.add("clash", |_: &crate::Environment, _: Clashing| Ok(()));
+    let error = command(&jobs).unwrap_err().to_string();
+    assert!(error.contains("ledger"), "{error}");
+}

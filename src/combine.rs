@@ -1,0 +1,61 @@
+//! The producer's half of `count_by_key`: counts what it sees before it sends it.
+
+use regrow_actors::task::TaskContext;
+use regrow_protocol::{TaskDeployment, TaskFailure};
+
+use crate::{
+    chain::Consume,
+    key_counter::{Full, KeyCounter},
+    partition_writer::PartitionWriter,
+    record::{write_bytes, write_number},
+};
+
+/// Counts keys and writes (key, count), divided by key. A key comes out more than once when memory
+/// was short.
+pub(crate) struct Combine {
+    counter: KeyCounter,
+    writer: PartitionWriter,
+}
+
+impl Combine {
+    /// Makes the end of the chain of an attempt whose only output is the counts.
+    pub(crate) fn new(deployment: &TaskDeployment) -> Self {
+        let subpartitions = deployment.outputs.first().map_or(1, |output| output.subpartitions);
+        let memory = deployment.memory_bytes;
+        Self {
+            counter: KeyCounter::new(memory / 2),
+            writer: PartitionWriter::new(0, subpartitions, memory / 4),
+        }
+    }
+
+    fn empty(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
+        for (key, hash, count) in self.counter.iter() {
+            let encode = |block: &mut Vec<u8>| {
+                write_bytes(key, block);
+                write_number(count, block);
+            };
+            self.writer.write(hash, encode, context)?;
+        }
+        self.counter.clear();
+        Ok(())
+    }
+}
+
+impl Consume<String> for Combine {
+    #[inline]
+    fn consume(&mut self, record: &str, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
+        if self.counter.add(record.as_bytes(), 1).is_ok() {
+            return Ok(());
+        }
+        self.empty(context)?;
+        // An empty counter takes any key.
+        self.counter.add(record.as_bytes(), 1).map_err(|Full| {
+            TaskFailure::task("an empty counter of keys has no room for a single key")
+        })
+    }
+
+    fn finish(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
+        self.empty(context)?;
+        self.writer.flush(context)
+    }
+}

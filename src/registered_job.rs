@@ -1,0 +1,91 @@
+//! A job that a program offers.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use clap::{ArgMatches, Args, Command};
+use regrow_protocol::{decode, encode};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    environment::{BuiltJob, Environment},
+    job_arguments::JobArguments,
+};
+
+type Parse = Box<dyn Fn(&ArgMatches) -> Result<Vec<u8>, clap::Error> + Send + Sync>;
+type Build = Box<dyn Fn(&Environment, &[u8]) -> Result<(), String> + Send + Sync>;
+
+/// A job that a program offers: its arguments and how it is built.
+pub(crate) struct RegisteredJob {
+    augment: fn(Command) -> Command,
+    parse: Parse,
+    build: Build,
+}
+
+impl RegisteredJob {
+    /// Registers a builder that takes `A` and says what is wrong with it.
+    pub(crate) fn new<A, F>(builder: F) -> Self
+    where
+        A: Args + Serialize + DeserializeOwned,
+        F: Fn(&Environment, A) -> Result<(), String> + Send + Sync + 'static,
+    {
+        let parse = |matches: &ArgMatches| {
+            let arguments = A::from_arg_matches(matches)?;
+            encode(&arguments)
+                .map_err(|error| clap::Error::raw(clap::error::ErrorKind::Io, chain(&error)))
+        };
+        let build = move |environment: &Environment, arguments: &[u8]| {
+            let arguments = decode(arguments).map_err(|error| {
+                format!("the recorded arguments are not those of this job: {}", chain(&error))
+            })?;
+            builder(environment, arguments)
+        };
+        Self { augment: A::augment_args, parse: Box::new(parse), build: Box::new(build) }
+    }
+
+    /// Adds the job's arguments to its command.
+    pub(crate) fn augment(&self, command: Command) -> Command {
+        (self.augment)(command)
+    }
+
+    /// Takes the job's arguments from a parsed command line, encoded.
+    pub(crate) fn parse(&self, matches: &ArgMatches) -> Result<Vec<u8>, clap::Error> {
+        (self.parse)(matches)
+    }
+
+    /// Builds the job, and says whether it depends on the working directory.
+    pub(crate) fn build(&self, arguments: &JobArguments) -> Result<(BuiltJob, bool), String> {
+        let environment =
+            Environment::new(arguments.working_directory.clone(), arguments.overwrite);
+        catch_unwind(AssertUnwindSafe(|| (self.build)(&environment, &arguments.arguments)))
+            .map_err(|panic| format!("the job's builder panicked: {}", panic_text(&*panic)))??;
+        let used = environment.used_working_directory();
+        let job = environment.into_job();
+        if let Some(defect) = job.defect {
+            return Err(defect);
+        }
+        job.graph.validate().map_err(|error| error.to_string())?;
+        Ok((job, used))
+    }
+}
+
+/// An error with all its causes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<String>() {
+        return text.clone();
+    }
+    panic.downcast_ref::<&str>().map_or("no text", |text| text).to_owned()
+}

@@ -1,0 +1,167 @@
+//! What a text source is divided into.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    vec::IntoIter,
+};
+
+use regrow_protocol::{Split, SplitId, decode, encode};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a split: small, so that there are far more splits than slots, and large enough that a
+/// request for one costs nothing beside reading it.
+const SPLIT_BYTES: u64 = 4 << 20;
+
+/// Splits of one source at most; a larger input has larger splits.
+const SPLITS_MAX: u64 = 1 << 16;
+
+/// Files in one split at most; small files share one.
+const FILES_PER_SPLIT_MAX: usize = 256;
+
+/// The lines of a file that start in a range of bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FileRange {
+    pub(super) path: PathBuf,
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+/// The ranges of a split, to be read in this order.
+pub(super) fn ranges(split: &Split) -> Result<IntoIter<FileRange>, String> {
+    decode::<Vec<FileRange>>(&split.payload)
+        .map(Vec::into_iter)
+        .map_err(|error| format!("split {} is none of a text source: {error}", split.id.0))
+}
+
+/// Lists a file, or the files of a directory, and divides them.
+pub(super) fn discover(path: &Path) -> Result<Vec<Split>, String> {
+    let files = list(path)?;
+    let total = files.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    divide(files, SPLIT_BYTES.max(total.div_ceil(SPLITS_MAX)))
+        .into_iter()
+        .zip(0..)
+        .map(|(ranges, id)| {
+            let size_bytes = ranges.iter().map(|range| range.end - range.start).sum();
+            let payload = encode(&ranges).map_err(|error| error.to_string())?;
+            Ok(Split { id: SplitId(id), size_bytes, payload })
+        })
+        .collect()
+}
+
+/// The files to read with their sizes: `path` itself, or what is in it, sorted by name, without
+/// hidden files (`.` or `_` in front) and directories.
+fn list(path: &Path) -> Result<Vec<(PathBuf, u64)>, String> {
+    let cannot = |path: &Path, error: io::Error| {
+        format!(
+            "cannot read the input {}: {error}; give a text file or a directory of text files",
+            path.display()
+        )
+    };
+    let metadata = fs::metadata(path).map_err(|error| cannot(path, error))?;
+    if !metadata.is_dir() {
+        return Ok(vec![(path.to_owned(), metadata.len())]);
+    }
+    let mut files = Vec::new();
+    let mut directories = 0;
+    for entry in fs::read_dir(path).map_err(|error| cannot(path, error))? {
+        let entry = entry.map_err(|error| cannot(path, error))?;
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".")
+            || entry.file_name().as_encoded_bytes().starts_with(b"_");
+        if hidden {
+            continue;
+        }
+        let file = entry.path();
+        let metadata = fs::metadata(&file).map_err(|error| cannot(&file, error))?;
+        if metadata.is_dir() {
+            directories += 1;
+        } else {
+            files.push((file, metadata.len()));
+        }
+    }
+    if files.is_empty() && directories > 0 {
+        return Err(format!(
+            "the input {} holds no files, only {directories} directories: name one that holds files",
+            path.display()
+        ));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Cuts files into ranges of about `split_bytes`, and puts small ones together.
+fn divide(files: Vec<(PathBuf, u64)>, split_bytes: u64) -> Vec<Vec<FileRange>> {
+    let mut splits = Vec::new();
+    let mut current = Vec::new();
+    let mut current_bytes = 0;
+    for (path, bytes) in files {
+        let mut start = 0;
+        while start < bytes {
+            let end = bytes.min(start + (split_bytes - current_bytes));
+            current_bytes += end - start;
+            current.push(FileRange { path: path.clone(), start, end });
+            start = end;
+            if current_bytes >= split_bytes || current.len() >= FILES_PER_SPLIT_MAX {
+                splits.push(std::mem::take(&mut current));
+                current_bytes = 0;
+            }
+        }
+    }
+    if !current.is_empty() {
+        splits.push(current);
+    }
+    splits
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn splits_cover_every_byte_once_in_order(
+            sizes in proptest::collection::vec(0_u64..500, 0..40),
+            split_bytes in 1_u64..300,
+        ) {
+            let files: Vec<_> =
+                sizes.iter().enumerate().map(|(n, size)| (n.to_string().into(), *size)).collect();
+            let splits = divide(files.clone(), split_bytes);
+            let mut expected = files.into_iter().filter(|(_, size)| *size > 0);
+            let mut current: Option<(PathBuf, u64, u64)> = None;
+            for range in splits.iter().flatten() {
+                let (path, position, size) = match current.take() {
+                    Some(open) => open,
+                    None => expected.next().map(|(path, size)| (path, 0, size)).unwrap(),
+                };
+                prop_assert_eq!((&range.path, range.start), (&path, position));
+                if range.end < size {
+                    current = Some((path, range.end, size));
+                }
+            }
+            prop_assert!(current.is_none() && expected.next().is_none());
+            let bytes = |split: &Vec<FileRange>| -> u64 { split.iter().map(|r| r.end - r.start).sum() };
+            prop_assert!(splits.iter().all(|split| (1..=split_bytes).contains(&bytes(split))));
+        }
+    }
+
+    #[test]
+    fn a_directory_is_read_in_order_without_hidden_files() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["b", "a", ".hidden", "_SUCCESS"] {
+            fs::write(directory.path().join(name), "text\n").unwrap();
+        }
+        let splits = discover(directory.path()).unwrap();
+        let read: Vec<_> = ranges(&splits[0]).unwrap().map(|range| range.path).collect();
+        assert_eq!(read, ["a", "b"].map(|name| directory.path().join(name)));
+        assert_eq!(splits.len(), 1);
+        assert_eq!(splits[0].size_bytes, 10);
+    }
+
+    #[test]
+    fn a_missing_input_is_named() {
+        let error = discover(Path::new("/no/such/input")).unwrap_err();
+        assert!(error.contains("/no/such/input"), "{error}");
+    }
+}
