@@ -1,0 +1,237 @@
+//! A directory in which the program runs, and what it left there.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+/// A directory in which the program runs.
+pub(crate) struct Sandbox {
+    directory: tempfile::TempDir,
+}
+
+/// What the program said and how it ended.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// A program that runs; killed when dropped.
+pub(crate) struct Running {
+    child: Child,
+    /// What it said so far.
+    pub(crate) said: Vec<String>,
+}
+
+/// A line of a ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LedgerLine {
+    pub(crate) epoch: u64,
+    /// Stage and subtask; none for a kill.
+    pub(crate) subtask: Option<(u32, u32)>,
+    pub(crate) event: String,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        Self { directory: tempfile::tempdir().expect("the system gives temporary directories") }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regrow"));
+        command
+            .args(line.split_whitespace())
+            .current_dir(self.directory.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the program with the words of `line` to its end.
+    pub(crate) fn regrow(&self, line: &str) -> Answer {
+        let output = self.command(line).output().expect("the program starts");
+        Answer::new(&output)
+    }
+
+    /// Runs the program and expects success.
+    pub(crate) fn fine(&self, line: &str) -> Answer {
+        let answer = self.regrow(line);
+        assert_eq!(answer.code, Some(0), "regrow {line}\n{}\n{}", answer.out, answer.err);
+        answer
+    }
+
+    /// Starts the program.
+    pub(crate) fn start(&self, line: &str) -> Running {
+        let child = self.command(line).spawn().expect("the program starts");
+        Running { child, said: Vec::new() }
+    }
+
+    /// The ledger called `name`.
+    pub(crate) fn ledger(&self, name: &str) -> Vec<LedgerLine> {
+        let text = fs::read_to_string(self.path(name)).expect("there is a ledger");
+        text.lines().map(LedgerLine::read).collect()
+    }
+
+    /// The published files of an output directory, which must hold nothing else.
+    pub(crate) fn published(&self, name: &str) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(self.path(name))
+            .expect("there is an output")
+            .map(|entry| entry.expect("it can be listed").file_name().into_string().expect("UTF-8"))
+            .collect();
+        names.sort();
+        assert!(names.iter().all(|name| name.starts_with("part-")), "{names:?}");
+        names
+    }
+
+    /// The lines of all published files, sorted.
+    pub(crate) fn output(&self, name: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        for file in self.published(name) {
+            let text = fs::read_to_string(self.path(name).join(file)).expect("it can be read");
+            lines.extend(text.lines().map(str::to_owned));
+        }
+        lines.sort();
+        lines
+    }
+
+    /// What `wordcount` must give for a file without quotes and commas around words.
+    pub(crate) fn counted(&self, name: &str) -> Vec<String> {
+        counted(&self.path(name))
+    }
+}
+
+fn counted(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).expect("there is an input");
+    let mut counts = BTreeMap::<String, u64>::new();
+    for word in text.split_whitespace() {
+        *counts.entry(word.to_lowercase()).or_default() += 1;
+    }
+    let quoted = |word: &str| {
+        if word.contains([',', '"']) {
+            format!("\"{}\"", word.replace('"', "\"\""))
+        } else {
+            word.to_owned()
+        }
+    };
+    let mut lines: Vec<_> =
+        counts.iter().map(|(word, count)| format!("{},{count}", quoted(word))).collect();
+    lines.sort();
+    lines
+}
+
+impl Answer {
+    fn new(output: &Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// The one JSON object that it printed.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).expect("one JSON object")
+    }
+
+    /// The JSON lines that it printed.
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect()
+    }
+}
+
+impl Running {
+    /// Reads what the program says until a line holds `text`.
+    pub(crate) fn until(&mut self, text: impl Fn(&str) -> bool) {
+        let stderr = self.child.stderr.as_mut().expect("it was taken by nobody");
+        let mut reader = BufReader::with_capacity(1, stderr);
+        loop {
+            let mut line = String::new();
+            let read = reader.read_line(&mut line).expect("it can be read");
+            assert!(read > 0, "the program ended after {:#?}", self.said);
+            self.said.push(line.trim_end().to_owned());
+            if text(&line) {
+                return;
+            }
+        }
+    }
+
+    /// Ends the program as `kill -9` does.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it was killed");
+    }
+
+    /// Sends Ctrl-C.
+    pub(crate) fn interrupt(&self) {
+        let sent = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        assert!(sent.expect("there is a kill").success());
+    }
+
+    /// Waits for its end and gives the exit code.
+    pub(crate) fn wait(mut self) -> Option<i32> {
+        self.until_end();
+        self.child.wait().expect("it ends").code()
+    }
+
+    fn until_end(&mut self) {
+        let stderr = self.child.stderr.take().expect("it was taken by nobody");
+        self.said.extend(BufReader::new(stderr).lines().map_while(Result::ok));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended long ago.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl LedgerLine {
+    fn read(line: &str) -> Self {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [_, epoch, stage, subtask, _, event] = words[..] else {
+            panic!("the ledger has another form: {line}");
+        };
+        Self {
+            epoch: epoch.parse().expect("an epoch is a number"),
+            subtask: stage.parse().ok().zip(subtask.parse().ok()),
+            event: event.to_owned(),
+        }
+    }
+}
+
+/// How many lines have `event`.
+pub(crate) fn count(ledger: &[LedgerLine], event: &str) -> usize {
+    ledger.iter().filter(|line| line.event == event).count()
+}
+
+/// Checks P1: what ended in an epoch starts in no later one.
+pub(crate) fn assert_finished_stays_finished(ledger: &[LedgerLine]) {
+    let mut ended: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    for line in ledger.iter().filter(|line| line.event == "end") {
+        let subtask = line.subtask.expect("an end names its subtask");
+        let epoch = ended.entry(subtask).or_insert(line.epoch);
+        *epoch = line.epoch.min(*epoch);
+    }
+    let again: BTreeSet<(u32, u32)> = ledger
+        .iter()
+        .filter(|line| line.event == "start")
+        .filter_map(|line| Some((line.subtask?, line.epoch)))
+        .filter(|(subtask, epoch)| ended.get(subtask).is_some_and(|end| end < epoch))
+        .map(|(subtask, _)| subtask)
+        .collect();
+    assert!(again.is_empty(), "these ran again after their end: {again:?}\n{ledger:#?}");
+}
