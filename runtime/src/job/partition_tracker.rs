@@ -10,16 +10,19 @@ use super::recorded::Recorded;
 #[derive(Debug, Default)]
 pub(super) struct PartitionTracker {
     directories: BTreeMap<DataDirectoryId, BTreeSet<ExecutionAttemptId>>,
+    /// Directories of which a full report has come.
+    reported: BTreeSet<DataDirectoryId>,
 }
 
 impl PartitionTracker {
-    /// Replaces what is known of a directory with a full report.
+    /// Adds a full report of a directory. What it lacks may have been sealed since it was made.
     pub(super) fn report(
         &mut self,
         data_directory: DataDirectoryId,
         attempts: impl IntoIterator<Item = ExecutionAttemptId>,
     ) {
-        self.directories.insert(data_directory, attempts.into_iter().collect());
+        self.reported.insert(data_directory);
+        self.directories.entry(data_directory).or_default().extend(attempts);
     }
 
     /// One attempt sealed its outputs there.
@@ -37,6 +40,7 @@ impl PartitionTracker {
     /// Nobody serves a directory any more.
     pub(super) fn lose(&mut self, data_directory: DataDirectoryId) {
         self.directories.remove(&data_directory);
+        self.reported.remove(&data_directory);
     }
 
     pub(super) fn holds(&self, place: DataDirectoryId, attempt: &ExecutionAttemptId) -> bool {
@@ -45,7 +49,7 @@ impl PartitionTracker {
 
     /// Whether the directory has been reported and is still served.
     pub(super) fn knows(&self, data_directory: DataDirectoryId) -> bool {
-        self.directories.contains_key(&data_directory)
+        self.reported.contains(&data_directory)
     }
 
     /// Whether the outputs of a finished subtask are there; one without outputs lacks nothing.

@@ -192,13 +192,7 @@ impl Job {
         let before = self.asked.remove(&data_directory);
         let missing = self.missing_from(data_directory, before, &finished);
         let attempts = finished.iter().map(|record| record.attempt);
-        if self.tracker.knows(data_directory) {
-            for attempt in attempts {
-                self.tracker.add(data_directory, attempt);
-            }
-        } else {
-            self.tracker.report(data_directory, attempts);
-        }
+        self.tracker.report(data_directory, attempts);
         for record in finished {
             let source = ProofSource::FinishFile;
             self.proofs.add(Proof { worker, data_directory, record, source });

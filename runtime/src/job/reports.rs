@@ -26,6 +26,7 @@ impl Job {
         self.former.remove(&attempt);
         let proof = |record| Proof { worker, data_directory, record, source: ProofSource::Report };
         if !matches!(self.phase, Phase::Active) {
+            self.tracker.add(data_directory, attempt);
             self.proofs.add(proof(record));
             return;
         }

@@ -16,7 +16,7 @@ mod rng;
 mod workers;
 mod world;
 
-use world::{Faults, World};
+use world::{Faults, Seen, World};
 
 /// Seeds that run where nobody asks for more.
 const CASES: u64 = 100;
@@ -29,11 +29,14 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-fn check(faults: Faults) {
+fn check(faults: Faults) -> Seen {
+    let mut seen = Seen::default();
     for seed in seeds() {
         let result = std::panic::catch_unwind(|| World::new(seed, faults).run());
         assert!(result.is_ok(), "seed {seed} fails with {faults:?}");
+        seen.add(result.unwrap_or_default());
     }
+    seen
 }
 
 #[test]
@@ -43,15 +46,19 @@ fn an_undisturbed_job_finishes() {
 
 #[test]
 fn no_finished_task_runs_again_when_masters_die() {
-    check(Faults::Masters);
+    let seen = check(Faults::Masters);
+    let met = seen.lives > 0 && seen.late_seals > 0 && seen.found > 0;
+    assert!(met || seeds().len() == 1, "{seen:?}");
 }
 
 #[test]
 fn no_finished_task_runs_again_when_whole_processes_die() {
-    check(Faults::Processes);
+    let seen = check(Faults::Processes);
+    assert!((seen.lives > 0 && seen.found > 0) || seeds().len() == 1, "{seen:?}");
 }
 
 #[test]
 fn workers_and_partitions_may_vanish_too() {
-    check(Faults::All);
+    let seen = check(Faults::All);
+    assert!((seen.lives > 0 && seen.found > 0) || seeds().len() == 1, "{seen:?}");
 }

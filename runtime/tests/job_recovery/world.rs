@@ -31,9 +31,10 @@ pub(crate) enum Faults {
     All,
 }
 
-const FAULTY_STEPS: usize = 300;
-const HEALING_STEPS: usize = 20_000;
+const FAULTY_STEPS: usize = 150;
+const HEALING_STEPS: usize = 5_000;
 const STEP_MS: u64 = 50;
+const EVENTS_PER_STEP: usize = 12;
 
 pub(crate) struct World {
     rng: Rng,
@@ -58,6 +59,27 @@ pub(crate) struct World {
     outcome: Option<JobOutcome>,
     sealed: BTreeSet<ExecutionVertexId>,
     next_id: u128,
+    /// Percentage of the disturbances that happen: lives must be long enough to run tasks.
+    fault_rate: u64,
+    seen: Seen,
+}
+
+/// What happened in worlds: a test that never met its fault shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) lives: u32,
+    /// Attempts sealed although they had been told to stop.
+    pub(crate) late_seals: u32,
+    /// Finishes that only a file or report proved.
+    pub(crate) found: u32,
+}
+
+impl Seen {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.lives += other.lives;
+        self.late_seals += other.late_seals;
+        self.found += other.found;
+    }
 }
 
 impl World {
@@ -87,6 +109,8 @@ impl World {
             outcome: None,
             sealed: BTreeSet::new(),
             next_id: 100,
+            fault_rate: [20, 50, 100][seed as usize % 3],
+            seen: Seen::default(),
         };
         world.carry_out(decision);
         for directory in 0..=world.rng.below(3) as u128 {
@@ -96,7 +120,7 @@ impl World {
     }
 
     /// Disturbs the job for a while, then lets it heal; panics where a promise is broken.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(mut self) -> Seen {
         for _ in 0..FAULTY_STEPS {
             self.disturb();
             self.step();
@@ -114,6 +138,7 @@ impl World {
             panic!("the job never ends: {:?}", self.job.status());
         };
         self.check_end(&outcome);
+        self.seen
     }
 
     fn start_worker(&mut self, directory: DataDirectoryId) {
@@ -137,18 +162,25 @@ impl World {
 
     fn step(&mut self) {
         self.now.0 += STEP_MS;
-        match self.rng.below(10) {
-            0 => self.flush(),
-            1..=3 => self.work(),
-            4 => self.grant(),
-            5 if self.rng.chance(5) => self.feed(Input::SnapshotWanted),
-            5 => self.feed(Input::Woken),
-            _ => self.deliver(),
+        for _ in 0..EVENTS_PER_STEP {
+            match self.rng.below(20) {
+                0 => self.flush(),
+                1..=5 => self.work(),
+                6 | 7 => self.grant(),
+                8 if self.rng.chance(5) => self.feed(Input::SnapshotWanted),
+                8 => self.feed(Input::Woken),
+                _ => self.deliver(),
+            }
         }
     }
 
     fn deliver(&mut self) {
-        let lane = self.rng.below(self.mail.len());
+        let full: Vec<usize> =
+            (0..self.mail.len()).filter(|lane| !self.mail[*lane].is_empty()).collect();
+        if full.is_empty() {
+            return;
+        }
+        let lane = full[self.rng.below(full.len())];
         if let Some(input) = self.mail[lane].pop_front() {
             self.feed(input);
         }
@@ -171,11 +203,13 @@ impl World {
         }
         let (id, attempt) = running[self.rng.below(running.len())];
         let worker = self.workers.get_mut(&id).unwrap();
+        let late = worker.running[&attempt].stopping;
         let graph = &self.submission.graph;
         let said = worker.work(attempt, graph, &mut self.disks, &mut self.contents);
         let Some(input) = said else { return };
         if matches!(input, Input::TaskFinished { .. }) {
             self.sealed.insert(attempt.execution_vertex());
+            self.seen.late_seals += u32::from(late);
         }
         self.post(id, input);
     }
@@ -191,10 +225,18 @@ impl World {
         }
     }
 
+    /// Tells what happens when one seed is run alone.
+    pub(super) fn trace(&self, what: &str, value: &impl std::fmt::Debug) {
+        if std::env::var_os("REGROW_SEED").is_some() {
+            eprintln!("{} {what} {value:?}", self.now.0);
+        }
+    }
+
     fn feed(&mut self, input: Input) {
         if self.outcome.is_some() {
             return;
         }
+        self.trace("hears", &input);
         let decision = self.job.handle(self.now, input);
         self.carry_out(decision);
         self.check_replay();

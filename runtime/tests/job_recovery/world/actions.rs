@@ -1,17 +1,22 @@
 //! What the master wants done, done to the model.
 
 use regrow_protocol::{Split, SplitId, WorkerId};
-use regrow_runtime::{Action, Decision, Input};
+use regrow_runtime::{Action, Decision, Input, JobEvent};
 
 use super::World;
 
 impl World {
     pub(super) fn carry_out(&mut self, decision: Decision) {
         for event in decision.events {
+            self.trace("records", &event);
             self.replay.apply(&event).unwrap();
+            if let JobEvent::RecoveryDecided(decision) = &event {
+                self.seen.found += u32::try_from(decision.found.len()).unwrap();
+            }
             self.buffer.push_back(event);
         }
         for action in decision.actions {
+            self.trace("wants", &action);
             self.perform(action);
         }
     }

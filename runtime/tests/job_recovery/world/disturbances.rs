@@ -9,6 +9,9 @@ use super::{Faults, World, life};
 
 impl World {
     pub(super) fn disturb(&mut self) {
+        if !self.rng.chance(self.fault_rate) {
+            return;
+        }
         match (self.faults, self.rng.below(100)) {
             (Faults::Masters, 0..3) | (Faults::All, 0..2) => self.kill_master(),
             (Faults::Processes, 0..3) | (Faults::All, 2) => self.kill_process(),
@@ -23,6 +26,7 @@ impl World {
         if self.outcome.is_some() {
             return;
         }
+        self.seen.lives += 1;
         let survives = self.rng.below(self.buffer.len() + 1);
         self.stored.extend(self.buffer.drain(..survives));
         self.buffer.clear();
