@@ -97,3 +97,81 @@ impl TaskFactory for ProgramFactory {
             .ok_or_else(|| format!("vertex {vertex} of job {job_name} has no splits to list"))?
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use clap::Args;
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+    use crate::{environment::Environment, test_context::TestContext};
+
+    #[derive(Args, Serialize, Deserialize)]
+    struct NoArguments {}
+
+    fn factory(
+        builder: impl Fn(&Environment, NoArguments) -> Result<(), String> + Send + Sync + 'static,
+    ) -> (ProgramFactory, Vec<u8>) {
+        let mut jobs = Jobs::default();
+        jobs.add("test", builder);
+        let arguments = regrow_protocol::encode(&NoArguments {}).unwrap();
+        let arguments = JobArguments { working_directory: None, overwrite: false, arguments };
+        (ProgramFactory::new(jobs), arguments.to_bytes().unwrap())
+    }
+
+    fn read_and_write(environment: &Environment, input: &str) {
+        let _ = environment.read_text(input).count_by_key().write_csv("/output");
+    }
+
+    #[test]
+    fn a_builder_that_makes_another_graph_each_time_fails_the_job_for_good() {
+        let built = AtomicU32::new(0);
+        let (factory, arguments) = factory(move |environment, NoArguments {}| {
+            for _ in 0..=built.fetch_add(1, Ordering::Relaxed) {
+                let _ = environment.read_text("/input").count_by_key();
+            }
+            Ok(())
+        });
+        let submitted = factory.build("test", &arguments).unwrap();
+        let mut deployment = TestContext::new(0).deployment;
+        deployment.job_name = "test".to_owned();
+        deployment.arguments = arguments;
+        deployment.graph_hash = submitted.hash();
+        assert!(factory.create(&deployment).is_ok());
+
+        *factory.last.lock().unwrap() = None;
+        let failure = factory.create(&deployment).err().unwrap();
+        let TaskFailure::Unrecoverable { message } = &failure else { panic!("{failure}") };
+        assert!(message.contains("the job's builder is not deterministic"), "{message}");
+    }
+
+    #[test]
+    fn a_builder_that_panics_is_an_error_with_its_text() {
+        let (factory, arguments) = factory(|_, NoArguments {}| panic!("no such table"));
+        let error = factory.build("test", &arguments).unwrap_err();
+        assert!(error.contains("no such table"), "{error}");
+    }
+
+    #[test]
+    fn only_sources_have_splits_and_only_known_jobs_are_built() {
+        let (factory, arguments) = factory(|environment, NoArguments {}| {
+            read_and_write(environment, "/no/such/input");
+            Ok(())
+        });
+        let splits = |vertex| factory.discover_splits("test", &arguments, JobVertexId(vertex));
+        assert!(splits(0).unwrap_err().contains("/no/such/input"));
+        assert!(splits(1).unwrap_err().contains("no splits"));
+        assert!(factory.build("tets", &arguments).unwrap_err().contains("did you mean test?"));
+    }
+
+    #[test]
+    fn a_relative_path_without_a_directory_to_take_it_from_is_refused() {
+        let (factory, arguments) = factory(|environment, NoArguments {}| {
+            read_and_write(environment, "input");
+            Ok(())
+        });
+        assert!(factory.build("test", &arguments).unwrap_err().contains("relative"));
+    }
+}

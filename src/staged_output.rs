@@ -83,3 +83,40 @@ impl Drop for StagedOutput {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_context::TestContext;
+
+    fn create(context: &TestContext) -> Result<StagedOutput, TaskFailure> {
+        StagedOutput::create(&context.deployment, &context.deployment.sinks[0], "csv")
+    }
+
+    #[test]
+    fn a_sealed_file_stays_and_one_that_was_given_up_goes() {
+        let mut context = TestContext::new(3);
+        let mut sealed = create(&context).unwrap();
+        sealed.write_all(b"a,1\n").unwrap();
+        let sealed = sealed.seal().unwrap();
+        assert_eq!(sealed.final_name, "part-00003.csv");
+        context.staged.push(sealed);
+        assert_eq!(context.staged_text().as_deref(), Some("a,1\n"));
+
+        context.deployment.attempt.number = 1;
+        let given_up = create(&context).unwrap();
+        let path = given_up.path.clone();
+        assert!(path.exists());
+        drop(given_up);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_staging_directory_that_is_gone_is_never_made_again() {
+        let mut context = TestContext::new(0);
+        let gone = format!("{}/gone", context.deployment.sinks[0].staging_directory);
+        context.deployment.sinks[0].staging_directory.clone_from(&gone);
+        assert!(matches!(create(&context), Err(TaskFailure::Task { .. })));
+        assert!(!std::path::Path::new(&gone).exists());
+    }
+}

@@ -105,6 +105,9 @@ fn a_run_that_was_killed_whole_is_named_and_resumes() {
     let mut running = sandbox.start(line);
     running.until(|line| line.contains("stage-0 4/4"));
     running.kill();
+    assert!(sandbox.fine("recovery whole").out.contains("no recovery"));
+    assert_eq!(sandbox.fine("events whole --json").json_lines()[0]["event"], "JobSubmitted");
+    sandbox.fine("store verify --data-dir .regrow whole");
     let other = sandbox.fine("run stages --stage 1x0s --job-id other");
     assert!(other.err.contains("run --resume --job-id whole"), "{}", other.err);
     let answer = sandbox.fine("run --resume --json --slots 2");

@@ -132,10 +132,13 @@ fn conclude(flags: &DemoFlags, launched: &Launched, words: usize, equal: bool, c
         console.result(&object.to_string());
         return;
     }
+    let times = match launched.recoveries.len() {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    };
     console.result(&format!(
-        "the coordinator died {} times: {kept} finished tasks were kept, {again} unfinished ones \
-         ran again",
-        launched.recoveries.len()
+        "the coordinator died {times}: {kept} finished tasks were kept, {again} unfinished ones ran \
+         afterwards"
     ));
     let verdict = if equal { "equal" } else { "NOT equal" };
     console.result(&format!("the counts of {words} words are {verdict} to a plain count"));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use regrow_actors::archive::Archive;
+use regrow_actors::{archive::Archive, recovery_reports};
 use regrow_protocol::JobId;
 use regrow_runtime::RecoveryReport;
 use regrow_store::verify;
@@ -100,24 +100,20 @@ pub(crate) fn recovery(flags: &JobFlags, console: &Console) -> Result<(), CliErr
         }
     }
     if reports.is_empty() && !flags.json {
-        console.result(&format!("job {} needed no recovery", flags.job));
+        console.result(&format!("job {} had no recovery", flags.job));
     }
     Ok(())
 }
 
+/// The reports of a job that is not over, or of the last one of that name that ended.
 fn reports(data_directory: &Path, job: &JobId) -> Result<Vec<RecoveryReport>, CliError> {
-    let archived =
-        Archive::new(data_directory).read(job).map_err(|error| CliError::Failed(chain(&error)))?;
-    if let Some(archived) = archived {
-        return Ok(archived.reports);
+    let unfinished = recovery_reports::of_unfinished(data_directory, job);
+    if let Some(reports) = unfinished.map_err(|error| CliError::Failed(chain(&error)))? {
+        return Ok(reports);
     }
-    if stored_events::store_of(data_directory, job).is_dir() {
-        return Err(CliError::Failed(format!(
-            "job {job} is not over: its report comes when it has ended; resume it with `run \
-             --resume --job-id {job}`, or look at `events {job}`"
-        )));
-    }
-    Err(unknown_job(data_directory, job))
+    let archived = Archive::new(data_directory).read(job);
+    let archived = archived.map_err(|error| CliError::Failed(chain(&error)))?;
+    archived.map(|archived| archived.reports).ok_or_else(|| unknown_job(data_directory, job))
 }
 
 /// `store verify|dump`.
