@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use regrow_runtime::parse_size;
+use regrow_runtime::{format_size, parse_size};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -29,7 +29,7 @@ impl FromStr for ByteCount {
 
 impl fmt::Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", bytesize::ByteSize(self.0))
+        f.write_str(&format_size(self.0))
     }
 }
 
@@ -46,5 +46,6 @@ mod tests {
         for wrong in ["", "mb", "-1mb", "1.5gb", "1 xb", "99999999999tb"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(ByteCount(10 << 20).to_string(), "10 mb");
     }
 }

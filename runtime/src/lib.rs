@@ -54,7 +54,8 @@ pub use kill_plan::{KillHow, KillPoint, KillPointError, KillWhen};
 pub use log_batch::{BatchError, EventBatch, decode_batch, encode_batch};
 pub use lsn::Lsn;
 pub use options::{
-    ConfigOption, OptionError, Options, StoreKind, ValueKind, parse_duration, parse_size,
+    ConfigOption, OptionError, Options, StoreKind, ValueKind, format_size, parse_duration,
+    parse_size,
 };
 pub use planning::{InputStatistics, plan_vertex};
 pub use read_log::{LogDefect, ReadLog, StoredBatch, read_log};

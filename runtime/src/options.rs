@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 pub use config_option::{ConfigOption, ValueKind};
 pub use option_error::OptionError;
-pub use value::{parse_duration, parse_size};
+pub use value::{format_size, parse_duration, parse_size};
 
 /// The settings of a run; [`Default`] gives the documented defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]

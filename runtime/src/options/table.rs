@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    ConfigOption, Options, StoreKind, ValueKind, parse_duration, parse_size,
-    value::{format_duration, format_size},
+    ConfigOption, Options, StoreKind, ValueKind, format_size, parse_duration, parse_size,
+    value::format_duration,
 };
 use crate::JobGraph;
 

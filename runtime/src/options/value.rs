@@ -45,7 +45,7 @@ pub(super) fn format_duration(time: Duration) -> String {
 }
 
 /// Writes a size in its largest whole unit; reading it gives the same.
-pub(super) fn format_size(bytes: u64) -> String {
+pub fn format_size(bytes: u64) -> String {
     let unit =
         SIZE_UNITS.into_iter().find(|(_, length)| bytes > 0 && bytes.is_multiple_of(*length));
     let (names, length) = unit.unwrap_or((&["b"], 1));
