@@ -47,7 +47,7 @@ pub(crate) struct Stages {
     #[arg(long = "panic", value_name = "FAULT")]
     panics: Vec<PlannedFault>,
     /// Splits that stage 0 reads, handed out on request; each takes the length of a task, divided by
-    /// the splits per task. Without it each task reads one
+    /// the splits per task. Without it each task takes its length, and there is nothing to hand out
     #[arg(long, value_name = "N")]
     splits: Option<u32>,
 }
@@ -60,8 +60,8 @@ pub(crate) fn build(env: &Environment, arguments: Stages) -> Result<(), String> 
         let vertex = env.add_vertex(NewVertex {
             name: format!("stage-{stage}"),
             parallelism: Parallelism::Fixed(spec.tasks),
-            coordinator: (stage == 0).then_some(CoordinatorKind::Source),
-            operator: Box::new(StageOperator { stage, work: work(&arguments, stage, *spec) }),
+            coordinator: arguments.splits.filter(|_| stage == 0).map(|_| CoordinatorKind::Source),
+            operator: Box::new(StageOperator { work: work(&arguments, stage, *spec) }),
         });
         if let Some(producer) = before {
             let distribution =
@@ -80,18 +80,14 @@ fn work(arguments: &Stages, stage: u32, spec: StageSpec) -> StageWork {
     };
     let mut planned = faults(&arguments.failures, FaultKind::Failure);
     planned.extend(faults(&arguments.panics, FaultKind::Panic));
-    let splits = arguments.splits.unwrap_or(spec.tasks);
-    let split_length = match arguments.splits {
-        Some(splits) => spec.length.mul_f64(f64::from(spec.tasks) / f64::from(splits)),
-        None => spec.length,
-    };
+    let splits = arguments.splits.filter(|_| stage == 0).unwrap_or(0);
+    let splits_per_task = f64::from(splits.max(1)) / f64::from(spec.tasks);
     StageWork {
         length: spec.length,
         payload_bytes: arguments.bytes.map_or(0, |bytes| bytes.0),
         faults: planned,
         splits,
-        split_length,
-        splits_per_task: if arguments.splits.is_some() { u32::MAX } else { 1 },
+        split_length: spec.length.div_f64(splits_per_task),
     }
 }
 
@@ -123,7 +119,6 @@ fn check(arguments: &Stages) -> Result<(), String> {
 }
 
 struct StageOperator {
-    stage: u32,
     work: StageWork,
 }
 
@@ -134,7 +129,7 @@ impl VertexOperator for StageOperator {
 
     fn discover_splits(&self) -> Option<Result<Vec<Split>, String>> {
         let split = |id| Split { id: SplitId(id), size_bytes: 1, payload: Vec::new() };
-        (self.stage == 0).then(|| Ok((0..self.work.splits).map(split).collect()))
+        (self.work.splits > 0).then(|| Ok((0..self.work.splits).map(split).collect()))
     }
 }
 

@@ -17,12 +17,10 @@ pub(super) struct StageWork {
     pub(super) length: Duration,
     pub(super) payload_bytes: u64,
     pub(super) faults: Vec<(PlannedFault, FaultKind)>,
-    /// How many splits there are in all.
+    /// How many splits the stage reads in all; 0 for a stage that reads none.
     pub(super) splits: u32,
     /// How long each of them takes.
     pub(super) split_length: Duration,
-    /// How many of them one attempt takes at most.
-    pub(super) splits_per_task: u32,
 }
 
 /// How an attempt fails.
@@ -41,8 +39,7 @@ pub(super) struct StageTask {
 #[derive(Clone, Copy)]
 enum Phase {
     Verify,
-    /// With the number of splits that were read.
-    TakeSplit(u32),
+    TakeSplit,
     Write,
 }
 
@@ -50,7 +47,7 @@ impl StageTask {
     pub(super) fn new(work: StageWork, deployment: &TaskDeployment) -> Self {
         let phase = match deployment.splits {
             PinnedSplits::None => Phase::Verify,
-            PinnedSplits::OnRequest | PinnedSplits::Exactly(_) => Phase::TakeSplit(0),
+            PinnedSplits::OnRequest | PinnedSplits::Exactly(_) => Phase::TakeSplit,
         };
         Self { work, phase }
     }
@@ -72,17 +69,12 @@ impl StageTask {
     }
 
     /// Whether to go on with a split, and how; none while the next one is asked for.
-    fn take_split(&self, read: u32, context: &mut dyn TaskContext) -> Option<(Phase, Duration)> {
-        // What is pinned is read whole, though an attempt usually takes no more than one.
-        let pinned = matches!(context.deployment().splits, PinnedSplits::Exactly(_));
-        if read >= self.work.splits_per_task && !pinned {
-            return Some((Phase::Write, Duration::ZERO));
-        }
+    fn take_split(&self, context: &mut dyn TaskContext) -> Option<(Phase, Duration)> {
         match context.take_split()? {
             NextSplit::End => Some((Phase::Write, Duration::ZERO)),
             NextSplit::Split(_) => {
                 context.accumulators().add("splits", Accumulator::Sum(1));
-                Some((Phase::TakeSplit(read + 1), self.work.split_length))
+                Some((Phase::TakeSplit, self.work.split_length))
             }
         }
     }
@@ -131,8 +123,8 @@ impl StageTask {
                 self.phase = Phase::Write;
                 self.work.length
             }
-            Phase::TakeSplit(read) => {
-                let Some((next, length)) = self.take_split(read, context) else {
+            Phase::TakeSplit => {
+                let Some((next, length)) = self.take_split(context) else {
                     return Ok(Some(Step::AwaitSplit));
                 };
                 self.phase = next;

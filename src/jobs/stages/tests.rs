@@ -24,8 +24,10 @@ fn built(line: &str) -> Result<BuiltJob, String> {
 /// Runs attempt 0 of subtask 0 of stage 0 with `splits` splits to take.
 fn run_source(line: &str, splits: u32, context: &mut TestContext) -> Result<(), TaskFailure> {
     let job = built(line).unwrap();
-    let all = job.operators[0].discover_splits().unwrap().unwrap();
-    context.splits = all.into_iter().take(splits as usize).collect();
+    match job.operators[0].discover_splits() {
+        Some(all) => context.splits = all.unwrap().into_iter().take(splits as usize).collect(),
+        None => context.deployment.splits = PinnedSplits::None,
+    }
     let mut task = job.operators[0].task(&context.deployment).unwrap();
     context.run(&mut *task)
 }
@@ -37,17 +39,23 @@ fn stages_form_a_chain_of_the_asked_kind() {
     assert_eq!(tasks, [20, 3, 1].map(Parallelism::Fixed));
     assert_eq!(job.graph.edges.len(), 2);
     assert!(job.graph.edges.iter().all(|edge| edge.distribution == Distribution::Pointwise));
-    assert_eq!(job.graph.vertices[0].coordinator, Some(CoordinatorKind::Source));
-    assert_eq!(job.graph.vertices[1].coordinator, None);
+    assert!(job.graph.vertices.iter().all(|vertex| vertex.coordinator.is_none()));
     assert_eq!(job.graph.validate(), Ok(()));
 }
 
 #[test]
-fn without_splits_each_task_reads_one_and_takes_its_length() {
+fn only_a_first_stage_with_splits_has_a_coordinator() {
+    let job = built("--stage 4x2s --stage 4x2s --splits 8").unwrap();
+    let coordinators: Vec<_> = job.graph.vertices.iter().map(|vertex| vertex.coordinator).collect();
+    assert_eq!(coordinators, [Some(CoordinatorKind::Source), None]);
+    assert!(job.operators[1].discover_splits().is_none());
+}
+
+#[test]
+fn without_splits_each_task_takes_its_length() {
     let mut context = TestContext::new(0);
-    run_source("--stage 4x2s", 4, &mut context).unwrap();
+    run_source("--stage 4x2s", 0, &mut context).unwrap();
     assert_eq!(context.slept, [Duration::from_secs(2)]);
-    assert_eq!(context.splits.len(), 3);
 }
 
 #[test]
@@ -61,7 +69,7 @@ fn splits_share_the_length_of_the_tasks() {
 fn pinned_splits_are_all_read_again() {
     let mut context = TestContext::new(0);
     context.deployment.splits = PinnedSplits::Exactly(Vec::new());
-    run_source("--stage 4x1s", 3, &mut context).unwrap();
+    run_source("--stage 4x1s --splits 4", 3, &mut context).unwrap();
     assert_eq!(context.slept.len(), 3);
 }
 
