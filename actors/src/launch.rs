@@ -113,6 +113,19 @@ pub enum LaunchError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// What an interrupted run ran cannot be told.
+    #[error(
+        "{path}, which says what the interrupted run runs, cannot be understood: {reason}; \
+         restore it to resume the run, or remove {directory} to give up what it finished"
+    )]
+    RunFile {
+        /// The file.
+        path: PathBuf,
+        /// The directory of the run.
+        directory: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// What ended runs left cannot be told from what this one would make.
     #[error("cannot start the job")]
     Submit(#[source] SubmitError),

@@ -9,6 +9,7 @@
 //! ```
 
 mod lock;
+mod run_file;
 #[cfg(test)]
 mod tests;
 
@@ -21,15 +22,14 @@ use std::{
 use regrow_protocol::JobId;
 use regrow_runtime::StoreKind;
 use regrow_store::StoreError;
-use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 use self::lock::{Lock, is_locked};
+pub(crate) use self::run_file::RunFile;
 use crate::{
-    durable_file,
+    error_text::with_causes,
     launch::{InterruptedRun, LaunchError},
 };
-
-const FORMAT: u32 = 1;
 
 /// Begins the names of run directories that are being removed; no job id begins with it.
 const REMOVED_PREFIX: &str = ".removed-";
@@ -40,27 +40,6 @@ pub(crate) struct RunDirectory {
     path: PathBuf,
     job: JobId,
     lock: Lock,
-}
-
-/// What a local run runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RunFile {
-    format: u32,
-    job: JobId,
-    job_name: String,
-    arguments: Vec<u8>,
-    settings: Vec<(String, String)>,
-    ledger: Option<PathBuf>,
-    store: StoreName,
-}
-
-/// [`StoreKind`], as files name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum StoreName {
-    Sled,
-    File,
-    Memory,
 }
 
 impl RunDirectory {
@@ -81,7 +60,7 @@ impl RunDirectory {
     pub(crate) fn lock(data_directory: &Path, job: &JobId) -> Result<Self, LaunchError> {
         let path = Self::of(data_directory, job);
         let lock = Lock::take(&path)?;
-        sweep(&Self::all(data_directory));
+        sweep(data_directory);
         Ok(Self { path, job: job.clone(), lock })
     }
 
@@ -94,24 +73,16 @@ impl RunDirectory {
     }
 
     /// What an earlier process wrote, if there was one and the run can go on.
-    pub(crate) fn resumable(&self) -> Option<RunFile> {
-        RunFile::read(&self.path).filter(|file| file.store != StoreName::Memory)
+    ///
+    /// # Errors
+    /// When nobody can tell, because what it wrote is damaged or of another version.
+    pub(crate) fn resumable(&self) -> Result<Option<RunFile>, LaunchError> {
+        Ok(RunFile::read(&self.path)?.filter(RunFile::survives_its_process))
     }
 
     /// Notes what runs.
     pub(crate) fn note(&self, run: &InterruptedRun, store: StoreKind) -> Result<(), LaunchError> {
-        let store = match store {
-            StoreKind::Sled => StoreName::Sled,
-            StoreKind::File => StoreName::File,
-            StoreKind::Memory => StoreName::Memory,
-        };
-        let InterruptedRun { job, job_name, arguments, settings, ledger } = run.clone();
-        let file = RunFile { format: FORMAT, job, job_name, arguments, settings, ledger, store };
-        let path = RunFile::path(&self.path);
-        let content = serde_json::to_vec_pretty(&file).map_err(io::Error::other);
-        content
-            .and_then(|content| durable_file::replace(&path, &[&content]))
-            .map_err(|source| LaunchError::Directory { action: "write", path, source })
+        RunFile::new(run.clone(), store).write(&self.path)
     }
 
     /// Removes all but the lock: nothing of an earlier run that cannot go on may be mistaken for
@@ -149,37 +120,29 @@ impl RunDirectory {
     }
 }
 
-impl RunFile {
-    fn path(directory: &Path) -> PathBuf {
-        directory.join("run.json")
-    }
-
-    /// A file that is missing or cannot be understood is none: such a run was never accepted.
-    pub(crate) fn read(directory: &Path) -> Option<Self> {
-        let content = fs::read(Self::path(directory)).ok()?;
-        serde_json::from_slice(&content).ok().filter(|file: &Self| file.format == FORMAT)
-    }
-
-    pub(crate) fn store_kind(&self) -> StoreKind {
-        match self.store {
-            StoreName::Sled => StoreKind::Sled,
-            StoreName::File => StoreKind::File,
-            StoreName::Memory => StoreKind::Memory,
-        }
-    }
-
-    pub(crate) fn into_run(self) -> InterruptedRun {
-        let Self { format: _, job, job_name, arguments, settings, ledger, store: _ } = self;
-        InterruptedRun { job, job_name, arguments, settings, ledger }
-    }
-}
-
 /// The runs under `data_directory` that were interrupted and can be resumed, by job id. Opens no
-/// store; runs that another process works on are left out.
+/// store; runs that another process works on are left out, and so are those of which nobody can tell
+/// what they ran: who names their job hears why.
 ///
 /// # Errors
 /// When the data directory cannot be listed.
 pub fn interrupted_runs(data_directory: &Path) -> Result<Vec<InterruptedRun>, LaunchError> {
+    let mut runs = Vec::new();
+    for (_, path) in jobs(data_directory)? {
+        match RunFile::read(&path) {
+            Ok(file) => {
+                let file = file.filter(|file| file.survives_its_process() && !is_locked(&path));
+                runs.extend(file.map(RunFile::into_run));
+            }
+            Err(error) => warn!(error = %with_causes(&error), "a run is left out"),
+        }
+    }
+    runs.sort_unstable_by(|one, other| one.job.cmp(&other.job));
+    Ok(runs)
+}
+
+/// The jobs that have a run directory, with its path.
+fn jobs(data_directory: &Path) -> Result<Vec<(JobId, PathBuf)>, LaunchError> {
     let all = RunDirectory::all(data_directory);
     let failed = |source| LaunchError::Directory { action: "list", path: all.clone(), source };
     let entries = match fs::read_dir(&all) {
@@ -187,29 +150,35 @@ pub fn interrupted_runs(data_directory: &Path) -> Result<Vec<InterruptedRun>, La
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(failed(source)),
     };
-    let mut runs = Vec::new();
+    let mut jobs = Vec::new();
     for entry in entries {
         let path = entry.map_err(failed)?.path();
-        let is_job = path
-            .file_name()
-            .is_some_and(|name| name.to_str().is_some_and(|name| name.parse::<JobId>().is_ok()));
-        let file = RunFile::read(&path).filter(|file| file.store != StoreName::Memory);
-        if let Some(file) = file.filter(|_| is_job && !is_locked(&path)) {
-            runs.push(file.into_run());
+        let name = path.file_name().and_then(|name| name.to_str());
+        if let Some(job) = name.and_then(|name| name.parse().ok()) {
+            jobs.push((job, path));
         }
     }
-    runs.sort_unstable_by(|one, other| one.job.cmp(&other.job));
-    Ok(runs)
+    Ok(jobs)
 }
 
-/// Removes what a process left behind that died while it removed its directory.
-fn sweep(all: &Path) {
-    let Ok(entries) = fs::read_dir(all) else { return };
-    for entry in entries.flatten() {
+/// Removes what dead processes left of which nobody can make use: directories that they were
+/// removing, and runs that were never accepted or that ended with their process. Somebody else may
+/// sweep, too; what stays is swept next time.
+fn sweep(data_directory: &Path) {
+    let all = RunDirectory::all(data_directory);
+    for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
         let is_leftover = entry.file_name().to_string_lossy().starts_with(REMOVED_PREFIX);
         if is_leftover && !is_locked(&entry.path()) {
-            // Somebody else may sweep, too; what stays is swept next time.
             drop(fs::remove_dir_all(entry.path()));
+        }
+    }
+    for (job, path) in jobs(data_directory).unwrap_or_default() {
+        let Some(lock) = Lock::take_if_free(&path) else { continue };
+        // A damaged file proves nothing: a person must look at it.
+        let is_dead = RunFile::read(&path)
+            .is_ok_and(|file| !file.is_some_and(|file| file.survives_its_process()));
+        if is_dead {
+            drop(RunDirectory { path, job, lock }.remove());
         }
     }
 }

@@ -115,7 +115,7 @@ impl LocalRun {
         &self,
         directory: &RunDirectory,
     ) -> Result<Option<StoreKind>, LaunchError> {
-        let Some(file) = directory.resumable() else { return Ok(None) };
+        let Some(file) = directory.resumable()? else { return Ok(None) };
         let kind = file.store_kind();
         let there = file.into_run();
         if there.job_name == self.job_name && there.arguments == self.arguments {

@@ -41,7 +41,10 @@ impl Lock {
                 Ok(None) => pause(),
                 // The directory was removed between two steps.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => pause(),
-                Err(source) => return Err(failed(source)),
+                Err(source) => {
+                    remove_unused(directory);
+                    return Err(failed(source));
+                }
             }
         }
         let owner = fs::read_to_string(directory.join(FILE_NAME)).unwrap_or_default();
@@ -50,6 +53,14 @@ impl Lock {
             pid => format!("process {pid}"),
         };
         Err(in_use(directory, owner))
+    }
+
+    /// Locks `directory`, which is there, if nobody has it.
+    pub(super) fn take_if_free(directory: &Path) -> Option<Self> {
+        if is_locked(directory) {
+            return None;
+        }
+        try_once(directory).ok().flatten().map(|file| Self { _file: file })
     }
 }
 
@@ -76,6 +87,18 @@ fn try_once(directory: &Path) -> io::Result<Option<File>> {
 pub(super) fn is_locked(directory: &Path) -> bool {
     let Ok(file) = File::open(directory.join(FILE_NAME)) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// Removes a directory that holds nothing but a lock that nobody could write to, such as a full disk
+/// leaves.
+fn remove_unused(directory: &Path) {
+    let path = directory.join(FILE_NAME);
+    let is_unused = fs::metadata(&path).is_ok_and(|lock| lock.len() == 0)
+        && fs::read_dir(directory).is_ok_and(|entries| entries.count() == 1);
+    if is_unused {
+        drop(fs::remove_file(&path));
+        drop(fs::remove_dir(directory));
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a starting program has no actors yet")]

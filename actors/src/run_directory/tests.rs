@@ -63,7 +63,7 @@ fn a_removed_run_leaves_nothing_and_can_be_run_again() {
     directory.remove().unwrap();
     assert_eq!(fs::read_dir(RunDirectory::all(data.path())).unwrap().count(), 0);
     let again = RunDirectory::lock(data.path(), &job("a")).unwrap();
-    assert_eq!(again.resumable(), None);
+    assert_eq!(again.resumable().unwrap(), None);
 }
 
 #[test]
@@ -73,6 +73,43 @@ fn what_a_dead_process_was_removing_is_swept() {
     fs::create_dir_all(leftover.join("store")).unwrap();
     RunDirectory::lock(data.path(), &job("a")).unwrap();
     assert!(!leftover.exists());
+}
+
+#[test]
+fn what_can_never_go_on_is_swept_and_what_can_stays() {
+    let data = tempfile::tempdir().unwrap();
+    let path = |name| RunDirectory::of(data.path(), &job(name));
+    fs::create_dir_all(path("empty")).unwrap();
+    drop(RunDirectory::lock(data.path(), &job("running")).unwrap());
+    let running = RunDirectory::lock(data.path(), &job("running")).unwrap();
+    fs::create_dir_all(path("unaccepted").join("store")).unwrap();
+    for (name, store) in [("memory", StoreKind::Memory), ("kept", StoreKind::File)] {
+        fs::create_dir_all(path(name)).unwrap();
+        RunFile::new(run(name), store).write(&path(name)).unwrap();
+    }
+    drop(RunDirectory::lock(data.path(), &job("a")).unwrap());
+    assert_eq!(
+        ["empty", "unaccepted", "memory", "kept", "running"].map(|name| path(name).exists()),
+        [false, false, false, true, true]
+    );
+    drop(running);
+}
+
+#[test]
+fn p5_a_run_whose_file_is_damaged_is_not_taken_for_one_that_never_was() {
+    let data = tempfile::tempdir().unwrap();
+    let path = RunDirectory::of(data.path(), &job("a"));
+    RunDirectory::lock(data.path(), &job("a")).unwrap().note(&run("a"), StoreKind::Sled).unwrap();
+    let whole = fs::read(RunFile::path(&path)).unwrap();
+    let newer = String::from_utf8(whole.clone()).unwrap().replace(": 1,", ": 7,");
+    for content in [&whole[..10], b"", newer.as_bytes()] {
+        fs::write(RunFile::path(&path), content).unwrap();
+        let refused = RunDirectory::lock(data.path(), &job("a")).unwrap().resumable().unwrap_err();
+        assert!(matches!(refused, LaunchError::RunFile { .. }), "{refused}");
+        drop(RunDirectory::lock(data.path(), &job("b")).unwrap());
+        assert!(path.exists());
+        assert_eq!(interrupted_runs(data.path()).unwrap(), []);
+    }
 }
 
 #[test]
