@@ -185,9 +185,10 @@ fn rule_4_3_a_new_master_finds_free_slots_and_what_was_finished() {
             panic!("expected the registration");
         };
         assert_eq!(worker, bench.worker.connected.worker);
-        assert_eq!(inventory.running, []);
+        assert_eq!(inventory.running, [attempt(1, 1)], "it is told to stop, and may still finish");
         assert_eq!(inventory.unacknowledged.len(), 1);
         assert_eq!(bench.hear_finish().await.attempt, attempt(1, 0));
+        assert_eq!(bench.hear_failure().await, TaskFailure::Cancelled);
         bench.submit(deployment(attempt(2, 1), 1));
         assert_eq!(bench.hear_finish().await.attempt, attempt(2, 1));
         assert_eq!(bench.files().len(), 2, "nothing of the cancelled attempt is left");

@@ -109,7 +109,11 @@ impl World {
             outcome: None,
             sealed: BTreeSet::new(),
             next_id: 100,
-            fault_rate: [20, 50, 100][seed as usize % 3],
+            fault_rate: match seed % 3 {
+                0 => 20,
+                1 => 50,
+                _ => 100,
+            },
             seen: Seen::default(),
         };
         world.carry_out(decision);
@@ -226,6 +230,7 @@ impl World {
     }
 
     /// Tells what happens when one seed is run alone.
+    #[expect(clippy::print_stderr, reason = "who runs one seed wants to see what happens")]
     pub(super) fn trace(&self, what: &str, value: &impl std::fmt::Debug) {
         if std::env::var_os("REGROW_SEED").is_some() {
             eprintln!("{} {what} {value:?}", self.now.0);
