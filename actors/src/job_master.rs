@@ -275,39 +275,37 @@ impl JobMaster {
     }
 
     fn prepare_output(&self, preparation: OutputPreparation, ctx: &Context<Self>) {
-        self.on_files(ctx, move |output| {
-            let result = output.prepare(&preparation).map_err(|error| with_causes(&error));
-            Input::OutputPrepared { result }
-        });
+        let work = move |output: &OutputCommitter| {
+            output.prepare(&preparation).map_err(|error| with_causes(&error))
+        };
+        self.on_files(ctx, work, |result| Input::OutputPrepared { result });
     }
 
     fn verify_staged_files(&self, plan: Box<CommitPlan>, ctx: &Context<Self>) {
-        self.on_files(ctx, move |output| Input::StagedFilesVerified {
-            lost: output.lost_staged_files(&plan),
-        });
+        let work = move |output: &OutputCommitter| Ok(output.lost_staged_files(&plan));
+        self.on_files(ctx, work, |result| Input::StagedFilesVerified { result });
     }
 
     fn commit(&self, plan: Box<CommitPlan>, ctx: &Context<Self>) {
-        self.on_files(ctx, move |output| {
-            let result = output.commit(&plan).map_err(|error| with_causes(&error));
-            Input::CommitEnded { result }
-        });
+        let work = move |output: &OutputCommitter| {
+            output.commit(&plan).map_err(|error| with_causes(&error))
+        };
+        self.on_files(ctx, work, |result| Input::CommitEnded { result });
     }
 
-    fn on_files(
+    /// Has `work` done on the output's files; `ended` says as an input what became of it, also when
+    /// it panicked or no thread could be had for it, so that the job never waits for it in vain.
+    fn on_files<T: 'static>(
         &self,
         ctx: &Context<Self>,
-        work: impl FnOnce(&OutputCommitter) -> Input + Send + 'static,
+        work: impl FnOnce(&OutputCommitter) -> Result<T, String> + Send + 'static,
+        ended: impl FnOnce(Result<T, String>) -> Input + Send + 'static,
     ) {
         let (output, this) = (self.output.clone(), ctx.address());
         self.effects.run(
             "regrow-output",
             move || work(&output),
-            move |ended| {
-                // Work on files panics only by a defect: the commit ends with its text.
-                let input = ended.unwrap_or_else(|text| Input::CommitEnded { result: Err(text) });
-                this.do_send(EffectEnded(input));
-            },
+            move |result| this.do_send(EffectEnded(ended(result.flatten()))),
         );
     }
 

@@ -87,10 +87,11 @@ pub enum Input {
         /// Per sink, in order, its staging directory; or what went wrong, with what to do.
         result: Result<Vec<String>, String>,
     },
-    /// The staged files of all winners were looked at.
+    /// The staged files of all winners were looked at, or could not be.
     StagedFilesVerified {
-        /// The attempts whose files are missing or wrong: they run again.
-        lost: Vec<ExecutionAttemptId>,
+        /// The attempts whose files are missing or wrong, which run again; or what went wrong: the
+        /// job fails.
+        result: Result<Vec<ExecutionAttemptId>, String>,
     },
     /// The commit ended.
     CommitEnded {

@@ -50,8 +50,8 @@ pub use self::{
     replay::Replay,
 };
 use crate::{
-    Action, Decision, Flush, Input, JobEvent, JobGraph, KillPoint, KillWhen, Lsn, Options,
-    OutputPreparation, Timestamp,
+    Action, Decision, Flush, Input, JobEvent, JobGraph, KillPoint, Lsn, Options, OutputPreparation,
+    Timestamp,
 };
 
 /// How long an ending job waits for its tasks to stop before it ends without them.
@@ -148,7 +148,7 @@ struct Degraded {
 impl Job {
     fn begin(now: Timestamp, recorded: Recorded, life: &LifeStart, phase: Phase) -> Self {
         let mut kills = life.kills.clone();
-        kills.sort_by_key(|point| percent(*point));
+        kills.sort_by_key(|point| point.percent());
         Self {
             graph_hash: recorded.graph().hash(),
             options: life.options.clone(),
@@ -244,7 +244,7 @@ impl Job {
                 self.splits_discovered(vertex, result, out);
             }
             Input::OutputPrepared { result } => self.output_prepared(result, out),
-            Input::StagedFilesVerified { lost } => self.staged_files_verified(&lost, out),
+            Input::StagedFilesVerified { result } => self.staged_files_verified(result, out),
             Input::CommitEnded { result } => self.commit_ended(result, out),
             Input::CancelRequested => self.cancel_requested(out),
             Input::Persisted { upto } => self.persisted(upto, out),
@@ -327,7 +327,7 @@ impl Job {
     fn die_if_planned(&mut self, out: &mut Decision) -> bool {
         let Some(point) = self.kills.first().copied() else { return false };
         let (finished, known) = self.progress();
-        let due = percent(point).is_some_and(|percent| {
+        let due = point.percent().is_some_and(|percent| {
             u64::from(finished) * 100 >= u64::from(percent) * u64::from(known)
         });
         if due {
@@ -381,13 +381,5 @@ impl Job {
         }
         self.next_wake = Some(next);
         out.actions.push(Action::WakeAt(next));
-    }
-}
-
-/// The percentage at which a planned kill fires, if it fires by percentage.
-fn percent(point: KillPoint) -> Option<u32> {
-    match point.when {
-        KillWhen::Percent(percent) => Some(percent),
-        KillWhen::Elapsed(_) => None,
     }
 }

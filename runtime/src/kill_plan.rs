@@ -16,6 +16,16 @@ pub struct KillPoint {
     pub how: KillHow,
 }
 
+impl KillPoint {
+    /// The part of the tasks at which it fires; none if it fires at a time.
+    pub const fn percent(self) -> Option<u32> {
+        match self.when {
+            KillWhen::Percent(percent) => Some(percent),
+            KillWhen::Elapsed(_) => None,
+        }
+    }
+}
+
 /// When a planned kill fires, always before the job ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KillWhen {

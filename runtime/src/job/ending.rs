@@ -136,7 +136,7 @@ impl Job {
 
     pub(super) fn staged_files_verified(
         &mut self,
-        lost: &[ExecutionAttemptId],
+        result: Result<Vec<ExecutionAttemptId>, String>,
         out: &mut Decision,
     ) {
         let Output::Verifying(directories) = &mut self.output else { return };
@@ -144,6 +144,10 @@ impl Job {
         if self.is_ending() || !self.recorded.all_complete() {
             return;
         }
+        let lost = match result {
+            Ok(lost) => lost,
+            Err(error) => return self.fail(error, out),
+        };
         if lost.is_empty() {
             let plan = Box::new(self.commit_plan());
             self.record(JobEvent::CommitStarted(plan), out);

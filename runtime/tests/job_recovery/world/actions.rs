@@ -84,7 +84,7 @@ impl World {
                 self.post_local(Input::OutputPrepared { result });
             }
             Action::VerifyStagedFiles(_) => {
-                self.post_local(Input::StagedFilesVerified { lost: Vec::new() });
+                self.post_local(Input::StagedFilesVerified { result: Ok(Vec::new()) });
             }
             Action::Commit(_) => self.post_local(Input::CommitEnded { result: Ok(()) }),
             Action::Conclude(outcome) => self.outcome = Some(*outcome),
