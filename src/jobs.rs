@@ -39,8 +39,8 @@ impl Jobs {
         self.by_name.get(name).ok_or_else(|| {
             let names: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
             let hint = nearest(name, names.iter().copied())
-                .map_or_else(String::new, |near| format!(", did you mean {near}?"));
-            format!("there is no job {name}{hint} This program has: {}", names.join(", "))
+                .map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            format!("there is no job {name}; this program has: {}{hint}", names.join(", "))
         })
     }
 

@@ -21,7 +21,7 @@ use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use regrow_protocol::{
     Envelope, Epoch, JobId, RunId, RunStanding, ToJobMaster, ToTaskExecutor, WorkerId,
 };
-use regrow_runtime::{LifeStart, Options, PreviousLife, RecoveryReport};
+use regrow_runtime::{LifeStart, Options, PreviousLife, RecoveryReport, with_causes};
 use regrow_store::{EventStore, StoreError};
 use tracing::{error, info, warn};
 
@@ -39,7 +39,6 @@ pub use self::{
 use crate::{
     archive::Archive,
     effects::EffectRunner,
-    error_text::with_causes,
     event_writer::{LogUpdate, Recording},
     gateway::{Post, WorkerConnected},
     job_master::{

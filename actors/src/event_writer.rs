@@ -15,17 +15,14 @@ use std::time::Duration;
 
 use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, Message, Recipient};
 use regrow_protocol::{Epoch, RunId};
-use regrow_runtime::{Flush, JobEvent, Lsn, Options, encode_batch};
+use regrow_runtime::{Flush, JobEvent, Lsn, Options, encode_batch, with_causes};
 use regrow_store::{BatchPosition, EventStore, StoreError};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 pub use self::log_size::LogSize;
 use self::write_buffer::{Batch, WriteBuffer};
-use crate::{
-    error_text::with_causes,
-    store_runner::{SharedStore, ask},
-};
+use crate::store_runner::{SharedStore, ask};
 
 /// First wait before a sick store is opened again; doubles each time.
 const REOPEN_DELAY_MIN: Duration = Duration::from_millis(100);

@@ -19,7 +19,7 @@ use regrow_protocol::{
 };
 use regrow_runtime::{
     Action, CommitPlan, Decision, Flush, Input, Job, JobEvent, JobSubmission, KillHow, LifeStart,
-    OutputPreparation, Timestamp,
+    OutputPreparation, Timestamp, with_causes,
 };
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
@@ -31,7 +31,6 @@ use self::{
 };
 use crate::{
     effects::EffectRunner,
-    error_text::with_causes,
     event_writer::{Append, EventWriter, EventWriterHandle, LogUpdate, Recording},
     gateway::{Post, WorkerConnected},
     ledger::{Ledger, kill_line},

@@ -115,7 +115,7 @@ impl ShuffleService {
             self.perform(action, now, ctx);
         }
         if self.decisions.refused_commands() > refused {
-            info!(worker = %self.worker, "refused a command of an older epoch");
+            info!(worker = %self.worker, "refused a command of an older epoch or an ended run");
         }
     }
 

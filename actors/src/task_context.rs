@@ -14,13 +14,11 @@ use std::{
 use regrow_protocol::{
     Accumulators, FinishRecord, Split, StagedFile, TaskDeployment, TaskFailure, TaskMetrics,
 };
+use regrow_runtime::with_causes;
 use regrow_shuffle::{AttemptWriter, DataDirectory, WriteError};
 use tokio::time::Instant;
 
-use crate::{
-    error_text::with_causes,
-    task::{NextSplit, TaskContext},
-};
+use crate::task::{NextSplit, TaskContext};
 use input::Input;
 use split_source::SplitSource;
 

@@ -28,7 +28,6 @@ pub struct TaskExecutor {
     master: MasterGateway,
     shuffle_service: Recipient<WorkerNews>,
     origin: Instant,
-    refused_seen: u64,
     _watches: [DeathWatch<WorkerId>; 2],
 }
 
@@ -84,20 +83,18 @@ impl TaskExecutor {
             master,
             shuffle_service,
             origin: Instant::now(),
-            refused_seen: 0,
             _watches: watchers.map(|watcher| DeathWatch::new(identity.worker, watcher)),
         })
     }
 
     fn feed(&mut self, input: TaskExecutorInput, ctx: &mut Context<Self>) {
         debug!(worker = %self.worker, ?input, "input");
+        let refused = self.decisions.refused_commands();
         for action in self.decisions.handle(self.now(), input) {
             self.perform(action, ctx);
         }
-        let refused = self.decisions.refused_commands();
-        if refused > self.refused_seen {
-            self.refused_seen = refused;
-            info!(worker = %self.worker, refused, "refused a command of an older epoch");
+        if self.decisions.refused_commands() > refused {
+            info!(worker = %self.worker, "refused a command of an older epoch or an ended run");
         }
     }
 

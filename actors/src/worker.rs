@@ -8,13 +8,12 @@ use std::{io, path::Path, sync::Arc};
 
 use actix::prelude::*;
 use regrow_protocol::{DataDirectoryId, WorkerDescription, WorkerId};
-use regrow_runtime::WorkerTimeouts;
+use regrow_runtime::{WorkerTimeouts, with_causes};
 use regrow_shuffle::{DataDirectory, DirectoryError, DiskError};
 use thiserror::Error;
 use tracing::warn;
 
 use crate::{
-    error_text::with_causes,
     gateway::{MasterGateway, WorkerConnected},
     runner::{Equipment, LockStep, RunnerKind, SlotThreads, ThreadsEnded},
     shuffle_service::{FileThread, ShuffleService, ShuffleServiceConfig, WatchedBy},

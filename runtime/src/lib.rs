@@ -13,6 +13,7 @@ mod commit;
 mod coordinator;
 mod decision;
 mod epoch_fence;
+mod error_text;
 mod input;
 mod job;
 mod job_event;
@@ -39,6 +40,7 @@ pub use action::Action;
 pub use commit::{CommitPlan, OutputPreparation};
 pub use coordinator::{CoordinatorDelta, NO_CHECKPOINT, OperatorCoordinator, Reply};
 pub use decision::{Decision, Flush};
+pub use error_text::with_causes;
 pub use input::Input;
 pub use job::{
     FORMER_ATTEMPTS_TIMEOUT, FRUITLESS_PANICS_MAX, Job, LOSSES_MAX, LifeStart, RecoveryError,

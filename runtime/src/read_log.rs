@@ -2,7 +2,7 @@
 
 use regrow_protocol::Epoch;
 
-use crate::{BatchError, EventBatch, JobEvent, LogPosition, Lsn, decode_batch};
+use crate::{EventBatch, JobEvent, LogPosition, Lsn, decode_batch, with_causes};
 
 /// A batch as the store gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl LogReader {
     fn add(&mut self, stored: &StoredBatch<'_>) {
         let batch = match decode_batch(stored.bytes) {
             Ok(batch) => batch,
-            Err(error) => return self.reject(stored.position, &reason(&error)),
+            Err(error) => return self.reject(stored.position, &with_causes(&error)),
         };
         if batch.epoch < self.epoch {
             return;
@@ -184,17 +184,6 @@ impl LogReader {
 
 fn snapshot(events: &[JobEvent]) -> Option<usize> {
     events.iter().position(|event| matches!(event, JobEvent::Snapshot { .. }))
-}
-
-/// The error with all its causes.
-fn reason(error: &BatchError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

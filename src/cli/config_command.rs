@@ -1,11 +1,10 @@
 //! `config`: every option with its default, unit and meaning.
 
 use clap::Args;
-use regrow_runtime::{ConfigOption, Options};
+use regrow_runtime::{ConfigOption, OptionError, Options};
 use serde_json::json;
 
 use super::{console::Console, error::CliError, run_flags::data_directory_option};
-use crate::nearest::nearest;
 
 /// Which options.
 #[derive(Debug, Args)]
@@ -23,11 +22,10 @@ pub(crate) fn config(flags: &ConfigFlags, console: &Console) -> Result<(), CliEr
     let mut options = Options::table();
     options.push(data_directory_option());
     if let Some(key) = &flags.key {
-        let hint = nearest(key, options.iter().map(|option| option.key))
-            .map_or_else(String::new, |near| format!("; did you mean {near}?"));
         options.retain(|option| option.is_named(key));
         if options.is_empty() {
-            return Err(CliError::Usage(format!("there is no option {key}{hint}")));
+            let error = OptionError::unknown(key, &[data_directory_option()]);
+            return Err(CliError::Usage(error.to_string()));
         }
     }
     for option in &options {

@@ -118,7 +118,7 @@ pub(crate) fn data_directory_option() -> ConfigOption {
         aliases: &[],
         default: format!("./{DATA_DIRECTORY}"),
         kind: ValueKind::Text,
-        meaning: "Directory in which runs and the archive are kept.",
+        meaning: "directory in which runs and the archive are kept",
         flink: false,
     }
 }

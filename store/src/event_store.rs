@@ -1,5 +1,7 @@
 //! The contract of event stores.
 
+use std::fmt;
+
 use regrow_protocol::{Epoch, RunId};
 
 use crate::StoreError;
@@ -159,4 +161,16 @@ impl LogDamage {
     /// The reason when the last bytes of the log are a batch that was never written whole: what a
     /// writer leaves that is killed in mid-append. Such a batch was not acknowledged.
     pub const INCOMPLETE_END: &str = "incomplete batch at the end";
+}
+
+/// Where, then what: `segment 0, batch 3, byte 17: a wrong checksum`.
+impl fmt::Display for LogDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { segment, sequence, offset, reason } = self;
+        write!(f, "segment {segment}, batch {sequence}")?;
+        if let Some(offset) = offset {
+            write!(f, ", byte {offset}")?;
+        }
+        write!(f, ": {reason}")
+    }
 }

@@ -1,16 +1,13 @@
 //! Whether a submission begins a run, joins one, or is refused (rule 1.1).
 
 use regrow_protocol::{JobId, decode, encode};
-use regrow_runtime::{JobOutcome, JobState, JobSubmission};
+use regrow_runtime::{JobOutcome, JobState, JobSubmission, with_causes};
 use regrow_store::{EventStore, StoreError, Table};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tracing::warn;
 
-use crate::{
-    archive::{Archive, ArchivedJob},
-    error_text::with_causes,
-};
+use crate::archive::{Archive, ArchivedJob};
 
 /// Longest arguments that are shown whole.
 const SHOWN_CHARS_MAX: usize = 200;

@@ -5,12 +5,11 @@ use actix::{AsyncContext, Context, Handler, Message};
 use regrow_protocol::{
     Accumulators, Envelope, Epoch, RunId, RunStanding, ToShuffleService, ToTaskExecutor,
 };
-use regrow_runtime::{JobOutcome, JobState, JobSubmission};
+use regrow_runtime::{JobOutcome, JobState, JobSubmission, with_causes};
 use tracing::{error, info, warn};
 
 use super::{ClientUpdate, Dispatcher, run::Life, store_work};
 use crate::{
-    error_text::with_causes,
     gateway::{Post, WorkerConnected},
     job_master::StopMaster,
     resource_manager::RunEnded,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use actix::{Addr, Recipient};
 use regrow_protocol::Epoch;
 use regrow_runtime::{
-    JobOutcome, JobStatus, JobSubmission, KillHow, KillPoint, KillWhen, Options, PreviousLife,
+    JobOutcome, JobStatus, JobSubmission, KillHow, KillPoint, Options, PreviousLife,
 };
 use tokio::time::Instant;
 
@@ -97,7 +97,7 @@ impl Run {
         client: Recipient<ClientUpdate>,
         epoch: Epoch,
     ) -> Self {
-        kills.sort_by_key(|kill| percent(*kill));
+        kills.sort_by_key(|kill| kill.percent());
         Self {
             output: OutputCommitter::new(submission.job.clone()),
             submission,
@@ -191,14 +191,6 @@ impl Run {
 
     pub(super) fn store_obeyed(&mut self) {
         self.trouble = None;
-    }
-}
-
-/// Which planned kill comes first; those at a time are not this one's to fire.
-fn percent(kill: KillPoint) -> u32 {
-    match kill.when {
-        KillWhen::Percent(percent) => percent,
-        KillWhen::Elapsed(_) => u32::MAX,
     }
 }
 

@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use regrow_protocol::{Epoch, RunId};
 use regrow_runtime::{
     JobEvent, JobOutcome, JobSubmission, LogPosition, ReadLog, RecoveryReport, StoredBatch,
-    read_log,
+    read_log, with_causes,
 };
-use regrow_store::{BatchPosition, EventStore, Log, LogDamage, StoreError, Table};
+use regrow_store::{BatchPosition, EventStore, Log, StoreError, Table};
 use tokio::time::Instant;
 use tracing::warn;
 
 use super::admission::store_result;
 use crate::{
     archive::{Archive, ArchivedJob},
-    error_text::with_causes,
     event_writer::LogSize,
     recovery_reports,
 };
@@ -107,15 +106,7 @@ pub(crate) fn read(log: &Log) -> ReadLog {
             bytes: &batch.bytes,
         })
         .collect();
-    read_log(&batches, log.damage.as_ref().map(describe).as_deref())
-}
-
-fn describe(damage: &LogDamage) -> String {
-    let LogDamage { segment, sequence, offset, reason } = damage;
-    match offset {
-        Some(offset) => format!("segment {segment}, batch {sequence}, byte {offset}: {reason}"),
-        None => format!("segment {segment}, batch {sequence}: {reason}"),
-    }
+    read_log(&batches, log.damage.as_ref().map(ToString::to_string).as_deref())
 }
 
 fn position(position: BatchPosition) -> LogPosition {
@@ -146,11 +137,10 @@ pub(super) fn conclude(
     submission: &JobSubmission,
     outcome: &JobOutcome,
 ) -> Result<(), String> {
-    let text = |error: &dyn std::error::Error| with_causes(error);
-    // Another writer's failure is not this one's: `claim` the handle first.
-    healed(store, |store| store.keys(Table::Results)).map_err(|error| text(&error))?;
-    store_result(store, submission, outcome).map_err(|error| text(&error))?;
-    let log = store.read_log(submission.run).map_err(|error| text(&error))?;
+    // Another writer's failure is not this one's: a handle that it poisoned is opened afresh.
+    healed(store, |store| store.keys(Table::Results)).map_err(|error| with_causes(&error))?;
+    store_result(store, submission, outcome).map_err(|error| with_causes(&error))?;
+    let log = store.read_log(submission.run).map_err(|error| with_causes(&error))?;
     let batches: Vec<Vec<u8>> = log.batches.into_iter().map(|batch| batch.bytes).collect();
     let job = ArchivedJob {
         outcome: outcome.clone(),
@@ -161,7 +151,7 @@ pub(super) fn conclude(
             Vec::new()
         }),
     };
-    places.archive.write(&job, &batches).map_err(|error| text(&error))
+    places.archive.write(&job, &batches).map_err(|error| with_causes(&error))
 }
 
 /// Removes the log of an ended run, then its graph: in this order, so that a crash between leaves

@@ -11,7 +11,7 @@ use std::{
 use actix::{Actor, System};
 use crossbeam_channel::Sender;
 use regrow_protocol::WorkerId;
-use regrow_runtime::{JobSubmission, KillPoint, KillWhen, Options, WorkerTimeouts};
+use regrow_runtime::{JobSubmission, KillPoint, Options, WorkerTimeouts};
 use tokio::sync::oneshot;
 use tracing::warn;
 
@@ -163,15 +163,11 @@ fn start_actors(config: LocalSystemConfig) -> Result<Workers, WorkerError> {
     dispatcher.do_send(SubmitJob {
         submission: config.submission,
         options: config.options,
-        kills: by_progress(config.kills),
+        // The others are the client's to fire.
+        kills: config.kills.into_iter().filter(|kill| kill.percent().is_some()).collect(),
         client: client.recipient(),
         cancel,
         kill: None,
     });
     Ok(workers)
-}
-
-/// Those that the job itself fires.
-fn by_progress(kills: Vec<KillPoint>) -> Vec<KillPoint> {
-    kills.into_iter().filter(|kill| matches!(kill.when, KillWhen::Percent(_))).collect()
 }

@@ -10,12 +10,12 @@ use std::{
 };
 
 use regrow_protocol::{ExecutionAttemptId, FinishRecord, Split, TaskDeployment, TaskFailure};
+use regrow_runtime::with_causes;
 use tokio::time::Instant;
 use tracing::warn;
 
 use super::Equipment;
 use crate::{
-    error_text::with_causes,
     ledger::{Ledger, LedgerError, LedgerMark},
     task::{Step, Task, TaskContext},
     task_context::{AttemptContext, Wait},

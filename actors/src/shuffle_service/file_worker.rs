@@ -4,13 +4,11 @@ use std::{collections::VecDeque, io, sync::Arc, thread};
 
 use crossbeam_channel::{Sender, unbounded};
 use regrow_protocol::{Envelope, Epoch, ExecutionAttemptId, RunId, ToJobMaster, WorkerId};
+use regrow_runtime::with_causes;
 use regrow_shuffle::{DataDirectory, DiskError};
 use tracing::{debug, warn};
 
-use crate::{
-    error_text::with_causes,
-    gateway::{MasterGateway, Post},
-};
+use crate::gateway::{MasterGateway, Post};
 
 /// Releases that are kept to be tried again; what is beyond waits for the retention time-out of the
 /// next life of the directory.

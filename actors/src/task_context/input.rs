@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use regrow_protocol::{InputGate, ProducerPartition, TaskFailure, TaskMetrics};
+use regrow_runtime::with_causes;
 use regrow_shuffle::{FetchError, PartitionReader};
-
-use crate::error_text::with_causes;
 
 /// `ENFILE` and `EMFILE`: the host is short of something, the partition is sound.
 const OUT_OF_DESCRIPTORS: [i32; 2] = [23, 24];

@@ -40,7 +40,7 @@ pub enum OptionError {
 
 impl OptionError {
     /// `key` is neither an option of a run nor one of `others`.
-    pub(super) fn unknown(key: &str, others: &[ConfigOption]) -> Self {
+    pub fn unknown(key: &str, others: &[ConfigOption]) -> Self {
         Self::UnknownKey { key: key.to_owned(), nearest: nearest(key, others) }
     }
 }
