@@ -130,7 +130,7 @@ impl<'a> Iterator for Lines<'a> {
 fn failure(error: ReadError) -> TaskFailure {
     match error {
         ReadError::Io { .. } => TaskFailure::task(error.to_string()),
-        ReadError::NotUtf8 { .. } | ReadError::LongLine { .. } => {
+        ReadError::NotUtf8 { .. } | ReadError::Shrunk { .. } | ReadError::LongLine { .. } => {
             TaskFailure::unrecoverable(error.to_string())
         }
     }

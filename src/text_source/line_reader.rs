@@ -22,6 +22,12 @@ pub(super) enum ReadError {
     /// The file is no text in UTF-8.
     #[error("{path} is not valid UTF-8 at byte {offset}; convert the file, for example with iconv")]
     NotUtf8 { path: PathBuf, offset: u64 },
+    /// The file is shorter than it was when it was divided: what is left is not what the job reads.
+    #[error(
+        "{path} ends before byte {end}, up to which it was to be read: it was cut or replaced while \
+         the job ran; run the job again when its input stays as it is"
+    )]
+    Shrunk { path: PathBuf, end: u64 },
     /// A line does not fit into the memory of the task.
     #[error(
         "a line of {path}, which starts at byte {offset}, is longer than {bytes_max} bytes; \
@@ -93,6 +99,9 @@ impl<R: Read + Seek> LineReader<R> {
         self.given = 0;
         while self.state != State::Done {
             let at_end = self.fill()? == 0;
+            if at_end && self.position + (self.buffer.len() as u64) < self.end {
+                return Err(ReadError::Shrunk { path: self.path.clone(), end: self.end });
+            }
             if self.state == State::Skipping && !self.skip(at_end) {
                 continue;
             }
@@ -231,6 +240,16 @@ mod tests {
     fn invalid_text_is_named_with_its_offset_in_the_file() {
         let error = read(b"first\nsec\xffond\n", 3, 14).unwrap_err();
         assert!(matches!(error, ReadError::NotUtf8 { offset: 9, .. }), "{error}");
+    }
+
+    #[test]
+    fn p4_a_file_that_was_cut_after_it_was_divided_is_no_shorter_input() {
+        for start in [0, 2, 4, 8, 20] {
+            let error = read(b"one\ntwo\n", start, 30).unwrap_err();
+            assert!(matches!(error, ReadError::Shrunk { end: 30, .. }), "{error}");
+        }
+        assert_eq!(read(b"one\ntwo\n", 0, 8).unwrap(), "one\ntwo\n");
+        assert_eq!(read(b"one\ntwo\nmore", 2, 8).unwrap(), "two\n");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What a text source is divided into.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{self, Read as _},
     path::{Path, PathBuf},
     vec::IntoIter,
 };
@@ -60,7 +61,7 @@ fn list(path: &Path) -> Result<Vec<(PathBuf, u64)>, String> {
     };
     let metadata = fs::metadata(path).map_err(|error| cannot(path, error))?;
     if !metadata.is_dir() {
-        return Ok(vec![(path.to_owned(), metadata.len())]);
+        return Ok(vec![(path.to_owned(), file_bytes(path, &metadata)?)]);
     }
     let mut files = Vec::new();
     let mut directories = 0;
@@ -76,17 +77,43 @@ fn list(path: &Path) -> Result<Vec<(PathBuf, u64)>, String> {
         if metadata.is_dir() {
             directories += 1;
         } else {
-            files.push((file, metadata.len()));
+            let bytes = file_bytes(&file, &metadata)?;
+            files.push((file, bytes));
         }
     }
     if files.is_empty() && directories > 0 {
         return Err(format!(
-            "the input {} holds no files, only {directories} directories: name one that holds files",
+            "the input {} holds no files, only directories ({directories}): name one that holds \
+             files",
             path.display()
         ));
     }
     files.sort();
     Ok(files)
+}
+
+/// How long a file is. A pipe, a device or a file that the system makes up as it is read has no
+/// length to divide by, and would count as empty.
+fn file_bytes(path: &Path, metadata: &fs::Metadata) -> Result<u64, String> {
+    let unknown = || {
+        format!(
+            "cannot read the input {}: it is no plain file whose length is known; copy what it \
+             holds to a file",
+            path.display()
+        )
+    };
+    if !metadata.is_file() {
+        return Err(unknown());
+    }
+    if metadata.len() > 0 {
+        return Ok(metadata.len());
+    }
+    let mut byte = [0];
+    match File::open(path).and_then(|mut file| file.read(&mut byte)) {
+        Ok(0) => Ok(0),
+        Ok(_) => Err(unknown()),
+        Err(error) => Err(format!("cannot read the input {}: {error}", path.display())),
+    }
 }
 
 /// Cuts files into ranges of about `split_bytes`, and puts small ones together.
@@ -157,6 +184,21 @@ mod tests {
         assert_eq!(read, ["a", "b"].map(|name| directory.path().join(name)));
         assert_eq!(splits.len(), 1);
         assert_eq!(splits[0].size_bytes, 10);
+    }
+
+    #[test]
+    fn p4_what_has_no_known_length_is_not_read_as_empty() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("socket");
+        let _bound = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for path in ["/dev/zero", "/proc/self/status"].map(Path::new) {
+            let error = discover(path).unwrap_err();
+            assert!(error.contains("length"), "{error}");
+        }
+        assert!(discover(directory.path()).unwrap_err().contains("socket"));
+        fs::remove_file(&socket).unwrap();
+        fs::write(directory.path().join("empty"), "").unwrap();
+        assert_eq!(discover(directory.path()).unwrap(), []);
     }
 
     #[test]
