@@ -88,8 +88,10 @@ enum CliCommand {
 pub(crate) fn run(jobs: Jobs, arguments: Vec<OsString>) -> ExitCode {
     let console = Arc::new(Console::standard());
     let outcome = start_log().and_then(|()| execute(jobs, arguments, &console));
-    console.flush();
-    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    let written = console.flush().map_err(|error| {
+        CliError::Failed(format!("cannot write the result to standard output: {error}"))
+    });
+    let Err(error) = outcome.and(written) else { return ExitCode::SUCCESS };
     match &error {
         // Its own text says whether it goes to standard output; a closed pipe is no failure.
         CliError::Arguments(error) => {
@@ -132,7 +134,9 @@ fn command(jobs: &Jobs) -> Result<Command, CliError> {
     for (name, job) in jobs.iter() {
         let own = job.augment(Command::new(name.to_owned()));
         check_names(name, &own)?;
-        jobs_of_run.push(RunFlags::augment_args(own));
+        // The flags' own description would take the place of the job's.
+        let about = own.get_about().cloned().unwrap_or_default();
+        jobs_of_run.push(RunFlags::augment_args(own).about(about));
     }
     let run = |run: Command| {
         run.subcommands(jobs_of_run)

@@ -28,6 +28,8 @@ pub(crate) struct BuiltJob {
     pub(crate) graph: JobGraph,
     /// What each vertex does, in the order of the graph.
     pub(crate) operators: Vec<Box<dyn VertexOperator>>,
+    /// Files and directories that it reads.
+    pub(crate) inputs: Vec<PathBuf>,
     /// What is wrong with the job, if anything; the first such thing.
     pub(crate) defect: Option<String>,
 }
@@ -56,7 +58,9 @@ impl Environment {
     ///
     /// A line that is not valid UTF-8 fails the job, with the file and the offset.
     pub fn read_text(&self, path: impl AsRef<Path>) -> DataSet<'_, TextSource> {
-        DataSet::new(self, TextSource::new(self.absolute(path.as_ref())), None)
+        let path = self.absolute(path.as_ref());
+        self.job.borrow_mut().inputs.push(path.clone());
+        DataSet::new(self, TextSource::new(path), None)
     }
 
     /// `path`, made absolute.

@@ -1,6 +1,9 @@
-//! Refuses a new job whose output is there already, before it is accepted.
+//! Refuses a new job whose output would harm what is there, before it is accepted.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use regrow_runtime::SinkSpec;
 
@@ -18,6 +21,28 @@ pub(crate) fn check_free(sinks: &[SinkSpec]) -> Result<(), CliError> {
                 "the output directory {} is not empty: it holds {found:?}; choose another directory, \
                  or pass --overwrite to replace its part files",
                 sink.directory
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that no sink overwrites what the job reads: its part files would replace the input, and
+/// those without a successor would be removed.
+pub(crate) fn check_inputs_stay(inputs: &[PathBuf], sinks: &[SinkSpec]) -> Result<(), CliError> {
+    for sink in sinks.iter().filter(|sink| sink.overwrite) {
+        // What is not there can neither be read nor replaced.
+        let Ok(directory) = fs::canonicalize(&sink.directory) else { continue };
+        let holds = |input: &&PathBuf| {
+            fs::canonicalize(input)
+                .is_ok_and(|input| input == directory || input.parent() == Some(&*directory))
+        };
+        if let Some(input) = inputs.iter().find(holds) {
+            return Err(CliError::Usage(format!(
+                "the output directory {} holds the input {}, which --overwrite would replace; \
+                 choose another directory for the output",
+                sink.directory,
+                input.display()
             )));
         }
     }
@@ -63,5 +88,27 @@ mod tests {
         assert!(error.contains("part-00000.csv") && error.contains("--overwrite"), "{error}");
         let missing = SinkSpec { directory: "/no/such/output".to_owned(), ..sink(false) };
         assert!(check_free(&[missing]).is_ok());
+    }
+
+    #[test]
+    fn an_input_is_never_overwritten_by_the_output() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::create_dir_all(path("data/below")).unwrap();
+        fs::write(path("data/part-00000.csv"), "").unwrap();
+        std::os::unix::fs::symlink(path("data"), path("link")).unwrap();
+        let check = |input: &str, output: &str, overwrite| {
+            let directory = path(output).to_str().unwrap().to_owned();
+            let sink = SinkSpec { vertex: JobVertexId(0), directory, overwrite };
+            check_inputs_stay(&[path(input)], &[sink])
+        };
+        for input in ["data", "link", "data/part-00000.csv"] {
+            let error = check(input, "data", true).unwrap_err().to_string();
+            assert!(error.contains("--overwrite"), "{error}");
+            assert!(check(input, "data", false).is_ok());
+        }
+        assert!(check("data", "link", true).is_err());
+        assert!(check("data", "data/below", true).is_ok());
+        assert!(check("data", "new", true).is_ok());
     }
 }

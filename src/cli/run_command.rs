@@ -15,7 +15,11 @@ use regrow_protocol::JobId;
 use regrow_runtime::JobState;
 
 use super::{
-    console::Console, error::CliError, launcher, output_check::check_free, run_flags::RunFlags,
+    console::Console,
+    error::CliError,
+    launcher,
+    output_check::{check_free, check_inputs_stay},
+    run_flags::RunFlags,
 };
 use crate::{job_arguments::JobArguments, program_factory::ProgramFactory, registered_job::chain};
 
@@ -101,6 +105,7 @@ fn arguments(
             "--overwrite has no meaning for job {name}, which writes no files"
         )));
     }
+    check_inputs_stay(&built.inputs, &built.graph.sinks)?;
     if !used_working_directory {
         arguments.working_directory = None;
     }

@@ -35,6 +35,14 @@ fn every_command_has_help_with_an_example() {
 }
 
 #[test]
+fn the_help_of_a_job_begins_with_what_the_job_does() {
+    let help = parse("regrow run wordcount --help").unwrap_err().to_string();
+    assert!(help.starts_with("Counts words"), "{help}");
+    let list = parse("regrow run --help").unwrap_err().to_string();
+    assert!(list.contains("wordcount  Counts words"), "{list}");
+}
+
+#[test]
 fn every_fixed_form_is_understood() {
     for line in [
         "regrow run wordcount --input a --output b",
