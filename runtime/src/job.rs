@@ -383,3 +383,6 @@ impl Job {
         out.actions.push(Action::WakeAt(next));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,10 @@ use crate::{
     PreviousLife, RecoveryDecision, RecoveryPhases, RecoveryReport, Timestamp,
 };
 
+/// Said of a log without any record of a run of which workers hold output.
+const LOG_GONE: &str = "it holds nothing, though workers hold output of the run; their finish \
+                        records stand in for it";
+
 /// What a life of a `JobMaster` starts with.
 #[derive(Clone, Debug)]
 pub struct LifeStart {
@@ -223,6 +227,10 @@ impl Job {
         let Reconciliation { decision, lines } = self.reconcile();
         recovering.lines = lines;
         recovering.decided_at = self.now;
+        // A first dispatch waits for the first batch of the log: who holds output saw one (5.13).
+        if recovering.log_was_empty && self.options.recovery_enabled && !self.proofs.is_empty() {
+            recovering.log_damage.get_or_insert_with(|| LOG_GONE.to_owned());
+        }
         self.phase = Phase::Deciding(recovering);
         let lsn = self.record(JobEvent::RecoveryDecided(Box::new(decision)), out);
         self.hold(lsn, Flush::Now, HeldAction::Activate, out);

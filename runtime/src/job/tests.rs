@@ -1,0 +1,204 @@
+//! The rules of recovery.md at the state machine of a job, one by one.
+
+mod bench;
+
+use std::time::Duration;
+
+use regrow_protocol::{JobVertexId, ReportAnswer, TaskFailure};
+
+use self::bench::{Bench, stages};
+use super::*;
+use crate::{JobState, KillHow, PreviousLife};
+
+#[test]
+fn rule_3_6_nothing_is_dispatched_before_its_records_are_durable() {
+    let mut bench = Bench::new(stages(&[1]));
+    bench.persist();
+    bench.add_worker(1, 2);
+    assert_eq!(bench.submitted(), [], "its WorkerUsed is not durable");
+    bench.persist();
+    assert_eq!(bench.submitted().len(), 1);
+}
+
+#[test]
+fn rule_3_6_a_further_task_of_a_running_stage_waits_for_nothing() {
+    let mut bench = Bench::new(stages(&[3]));
+    bench.persist();
+    bench.add_worker(1, 1);
+    bench.persist();
+    let first = bench.submitted()[0];
+    bench.finish(first);
+    assert_eq!(bench.submitted().len(), 1, "although no finish is durable");
+}
+
+#[test]
+fn rule_3_6_a_consumer_waits_until_the_finishes_of_its_producers_are_durable() {
+    let mut bench = Bench::new(stages(&[1, 1]));
+    bench.run_worker(1, 1);
+    let producer = bench.submitted()[0];
+    bench.finish(producer);
+    assert_eq!(bench.submitted(), []);
+    bench.persist();
+    assert_eq!(bench.submitted()[0].vertex, JobVertexId(1));
+}
+
+#[test]
+fn rule_3_6_a_report_is_acknowledged_once_it_is_durable() {
+    let mut bench = Bench::new(stages(&[2]));
+    bench.run_worker(1, 1);
+    let attempt = bench.submitted()[0];
+    bench.finish(attempt);
+    assert_eq!(bench.answers(), []);
+    bench.persist();
+    assert_eq!(bench.answers(), [(attempt, ReportAnswer::Accepted)]);
+}
+
+#[test]
+fn a_finish_of_a_task_without_partitions_shows_once_it_is_durable() {
+    let mut bench = Bench::new(stages(&[2]));
+    bench.run_worker(1, 1);
+    let attempt = bench.submitted()[0];
+    bench.finish(attempt);
+    assert_eq!(bench.job.status().vertices[0].finished, 0);
+    bench.persist();
+    assert_eq!(bench.job.status().vertices[0].finished, 1);
+}
+
+#[test]
+fn a_report_of_an_attempt_that_is_not_current_changes_nothing() {
+    let mut bench = Bench::new(stages(&[1, 1]));
+    bench.run_worker(1, 1);
+    let attempt = bench.submitted()[0];
+    bench.fail(attempt, TaskFailure::task("no"));
+    let before = bench.job.recorded_lsn();
+    bench.finish(attempt);
+    assert_eq!(bench.job.recorded_lsn(), before);
+    assert_eq!(bench.answers(), [(attempt, ReportAnswer::Superseded)]);
+}
+
+#[test]
+fn a_failed_task_waits_for_its_restart_and_the_fourth_failure_fails_the_job() {
+    let mut bench = Bench::new(stages(&[1]));
+    bench.run_worker(1, 1);
+    for _ in 0..3 {
+        let attempt = bench.submitted()[0];
+        bench.fail(attempt, TaskFailure::task("boom"));
+        bench.persist();
+        assert_eq!(bench.submitted(), []);
+        bench.pass(Duration::from_secs(1));
+        bench.grant(1, 1);
+    }
+    let last = bench.submitted()[0];
+    assert_eq!(last.number, 3);
+    bench.fail(last, TaskFailure::task("boom"));
+    bench.persist();
+    let outcome = bench.outcome.clone().expect("the job ended");
+    assert_eq!(outcome.state, JobState::Failed);
+    assert!(outcome.error.is_some_and(|error| error.contains("failed 4 times; the last: boom")));
+}
+
+#[test]
+fn a_cancel_is_answered_when_durable_and_ends_the_job_when_its_tasks_have_ended() {
+    let mut bench = Bench::new(stages(&[1]));
+    bench.run_worker(1, 1);
+    let attempt = bench.submitted()[0];
+    bench.feed(Input::CancelRequested);
+    assert_eq!(bench.cancelled, [attempt]);
+    bench.persist();
+    assert_eq!((bench.cancel_answers, bench.outcome.is_some()), (1, false));
+    bench.fail(attempt, TaskFailure::Cancelled);
+    bench.persist();
+    assert_eq!(bench.outcome.as_ref().map(|outcome| outcome.state), Some(JobState::Canceled));
+}
+
+#[test]
+fn a_job_ends_without_a_task_that_does_not_stop() {
+    let mut bench = Bench::new(stages(&[1]));
+    bench.run_worker(1, 1);
+    bench.feed(Input::CancelRequested);
+    bench.pass(TASK_CANCELLATION_TIMEOUT);
+    bench.persist();
+    assert!(bench.outcome.is_some());
+}
+
+#[test]
+fn rule_5_1_a_cancel_ends_the_wait_for_former_workers_and_starts_nothing() {
+    let mut bench = Bench::new(stages(&[2]));
+    bench.run_worker(1, 1);
+    bench.kill(PreviousLife::Unknown);
+    bench.persist();
+    assert_eq!(bench.job.status().state, JobState::Reconciling);
+    bench.feed(Input::CancelRequested);
+    bench.persist();
+    bench.persist();
+    assert_eq!(bench.submitted(), []);
+    assert_eq!(bench.outcome.as_ref().map(|outcome| outcome.state), Some(JobState::Canceled));
+}
+
+#[test]
+fn rule_5_3_the_wait_ends_at_its_time_out_and_the_lost_run_again() {
+    let mut bench = Bench::new(stages(&[1, 1]));
+    bench.run_worker(1, 1);
+    let attempt = bench.submitted()[0];
+    bench.finish(attempt);
+    bench.persist();
+    bench.kill(PreviousLife::Unknown);
+    bench.persist();
+    bench.pass(Duration::from_secs(29));
+    assert!(!bench.decided());
+    bench.pass(Duration::from_secs(1));
+    assert!(bench.decided());
+    bench.persist();
+    bench.run_worker(2, 1);
+    let again = bench.submitted()[0];
+    assert_eq!((again.vertex, again.number), (JobVertexId(0), 1), "its output was needed");
+}
+
+#[test]
+fn rule_5_14_three_lives_that_panic_without_progress_fail_the_job() {
+    let mut bench = Bench::new(stages(&[1]));
+    for _ in 0..FRUITLESS_PANICS_MAX {
+        bench.persist();
+        assert!(bench.outcome.is_none());
+        bench.kill(PreviousLife::Panicked { message: "a defect".to_owned() });
+    }
+    bench.persist();
+    bench.persist();
+    bench.persist();
+    let outcome = bench.outcome.expect("the job ended");
+    assert_eq!(outcome.state, JobState::Failed);
+    assert!(outcome.error.is_some_and(|error| error.contains("a defect")));
+}
+
+#[test]
+fn a_planned_kill_fires_before_the_job_ends_even_at_its_last_task() {
+    let mut bench = Bench::with_kills(stages(&[1]), &["100%"]);
+    bench.run_worker(1, 1);
+    let attempt = bench.submitted()[0];
+    bench.finish(attempt);
+    assert_eq!(bench.died, Some(KillHow::Stop));
+    bench.persist();
+    assert!(bench.outcome.is_none());
+}
+
+#[test]
+fn rule_3_7_a_log_that_stays_sick_makes_a_waiting_end_step_down_once() {
+    let mut bench = Bench::new(stages(&[1]));
+    bench.run_worker(1, 1);
+    let attempt = bench.submitted()[0];
+    bench.finish(attempt);
+    bench.feed(Input::LogDegraded { reason: "no space left".to_owned() });
+    assert_eq!(bench.job.status().waiting_for.as_deref(), Some("log"));
+    bench.pass(Duration::from_mins(10));
+    bench.pass(Duration::from_mins(10));
+    assert_eq!((bench.stepped_down, bench.outcome.is_some()), (1, false));
+}
+
+#[test]
+fn rule_3_7_a_reopened_log_begins_with_a_full_snapshot() {
+    let mut bench = Bench::new(stages(&[1]));
+    bench.persist();
+    let decision = bench.feed(Input::LogReopened);
+    assert!(matches!(decision.events.as_slice(), [JobEvent::Snapshot { .. }]));
+    assert_eq!(decision.flush, Flush::Now);
+}

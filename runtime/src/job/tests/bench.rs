@@ -1,0 +1,217 @@
+//! A job with hand-fed inputs, and what it wanted so far.
+
+use std::time::Duration;
+
+use regrow_protocol::{
+    DataDirectoryId, Epoch, ExecutionAttemptId, FinishRecord, Inventory, PartitionMetrics,
+    ReportAnswer, RunId, SubmissionId, SubpartitionBytes, TaskDeployment, TaskFailure, TaskMetrics,
+    WorkerDescription, WorkerId,
+};
+
+use super::*;
+use crate::{
+    Determinacy, Distribution, JobEdge, JobGraph, JobOutcome, JobSubmission, JobVertex,
+    Parallelism, Timestamp,
+};
+
+/// A job under test.
+pub(super) struct Bench {
+    pub(super) job: Job,
+    log: Vec<JobEvent>,
+    now: Timestamp,
+    deployments: Vec<TaskDeployment>,
+    answers: Vec<(ExecutionAttemptId, ReportAnswer)>,
+    pub(super) cancelled: Vec<ExecutionAttemptId>,
+    pub(super) cancel_answers: u32,
+    pub(super) outcome: Option<JobOutcome>,
+    pub(super) died: Option<KillHow>,
+    pub(super) stepped_down: u32,
+    sent: Vec<TaskDeployment>,
+}
+
+/// A chain of stages with these numbers of tasks, all-to-all.
+pub(super) fn stages(tasks: &[u32]) -> JobGraph {
+    let vertex = |tasks: &u32| JobVertex {
+        name: "stage".to_owned(),
+        parallelism: Parallelism::Fixed(*tasks),
+        coordinator: None,
+        determinacy: Determinacy::Determinate,
+    };
+    let edge = |consumer: u32| JobEdge {
+        producer: JobVertexId(consumer - 1),
+        consumer: JobVertexId(consumer),
+        distribution: Distribution::AllToAll,
+    };
+    let count = u32::try_from(tasks.len()).unwrap();
+    JobGraph {
+        vertices: tasks.iter().map(vertex).collect(),
+        edges: (1..count).map(edge).collect(),
+        sinks: Vec::new(),
+    }
+}
+
+fn submission(graph: JobGraph) -> JobSubmission {
+    JobSubmission {
+        job: "job".parse().unwrap(),
+        run: RunId::from_bits(1),
+        submission: SubmissionId::from_bits(1),
+        job_name: "job".to_owned(),
+        arguments: Vec::new(),
+        graph,
+        ledger: None,
+        settings: Vec::new(),
+    }
+}
+
+fn life(epoch: Epoch, previous: PreviousLife, kills: &[&str]) -> LifeStart {
+    LifeStart {
+        epoch,
+        previous,
+        sealed: None,
+        kills: kills.iter().map(|kill| kill.parse().unwrap()).collect(),
+        read_log_ms: 0,
+        log_damage: None,
+        options: Options::default(),
+    }
+}
+
+impl Bench {
+    pub(super) fn new(graph: JobGraph) -> Self {
+        Self::with_kills(graph, &[])
+    }
+
+    pub(super) fn with_kills(graph: JobGraph, kills: &[&str]) -> Self {
+        let life = life(Epoch::new(1, 0), PreviousLife::None, kills);
+        let (job, decision) = Job::submit(Timestamp(0), submission(graph), life);
+        let mut bench = Self {
+            job,
+            log: Vec::new(),
+            now: Timestamp(0),
+            deployments: Vec::new(),
+            answers: Vec::new(),
+            cancelled: Vec::new(),
+            cancel_answers: 0,
+            outcome: None,
+            died: None,
+            stepped_down: 0,
+            sent: Vec::new(),
+        };
+        bench.note(&decision);
+        bench
+    }
+
+    pub(super) fn feed(&mut self, input: Input) -> Decision {
+        let decision = self.job.handle(self.now, input);
+        self.note(&decision);
+        decision
+    }
+
+    fn note(&mut self, decision: &Decision) {
+        self.log.extend(decision.events.iter().cloned());
+        for action in &decision.actions {
+            match action {
+                Action::SubmitTask { deployment, .. } => {
+                    self.deployments.push((**deployment).clone());
+                    self.sent.push((**deployment).clone());
+                }
+                Action::AnswerReport { attempt, answer, .. } => {
+                    self.answers.push((*attempt, *answer));
+                }
+                Action::CancelTask { attempt, .. } => self.cancelled.push(*attempt),
+                Action::AcknowledgeCancel { .. } => self.cancel_answers += 1,
+                Action::Conclude(outcome) => self.outcome = Some((**outcome).clone()),
+                Action::Die(how) => self.died = Some(*how),
+                Action::StepDown { .. } => self.stepped_down += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// Attempts sent since the last look.
+    pub(super) fn submitted(&mut self) -> Vec<ExecutionAttemptId> {
+        self.deployments.drain(..).map(|deployment| deployment.attempt).collect()
+    }
+
+    /// Answers to reports since the last look.
+    pub(super) fn answers(&mut self) -> Vec<(ExecutionAttemptId, ReportAnswer)> {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// Everything recorded so far is on stable storage.
+    pub(super) fn persist(&mut self) {
+        let upto = self.job.recorded_lsn();
+        self.feed(Input::Persisted { upto });
+    }
+
+    pub(super) fn pass(&mut self, time: Duration) {
+        self.now = self.now.after(time);
+        self.feed(Input::Woken);
+    }
+
+    /// A worker with `slots` slots, all granted, connects and registers.
+    pub(super) fn add_worker(&mut self, id: u128, slots: u32) {
+        let worker = WorkerId::from_bits(id);
+        let data_directory = DataDirectoryId::from_bits(id);
+        self.feed(Input::WorkerConnected { worker });
+        let description = WorkerDescription { worker, data_directory, slots };
+        let inventory = Inventory::default();
+        self.feed(Input::WorkerRegistered { worker: description, inventory });
+        self.feed(Input::PartitionsReported { worker, data_directory, finished: Vec::new() });
+        self.grant(id, slots);
+    }
+
+    /// As [`add_worker`](Self::add_worker), with all that is recorded made durable.
+    pub(super) fn run_worker(&mut self, id: u128, slots: u32) {
+        self.persist();
+        self.add_worker(id, slots);
+        self.persist();
+    }
+
+    pub(super) fn grant(&mut self, id: u128, count: u32) {
+        self.feed(Input::SlotsGranted { worker: WorkerId::from_bits(id), count });
+    }
+
+    pub(super) fn finish(&mut self, attempt: ExecutionAttemptId) {
+        let sent = self.sent.iter().find(|it| it.attempt == attempt).expect("it was sent");
+        let metrics = |output: &regrow_protocol::OutputSpec| PartitionMetrics {
+            data_set: output.data_set,
+            subpartition_bytes: SubpartitionBytes::new(&[1]),
+            records: 1,
+            checksum: 0,
+        };
+        let record = FinishRecord {
+            attempt,
+            plan: sent.plan,
+            inputs: sent.inputs.iter().map(|gate| gate.input).collect(),
+            outputs: sent.outputs.iter().map(metrics).collect(),
+            metrics: TaskMetrics::default(),
+            accumulators: regrow_protocol::Accumulators::default(),
+            splits: Vec::new(),
+            staged_files: Vec::new(),
+        };
+        let (worker, data_directory) = (WorkerId::from_bits(1), DataDirectoryId::from_bits(1));
+        self.feed(Input::TaskFinished { worker, data_directory, record });
+    }
+
+    pub(super) fn fail(&mut self, attempt: ExecutionAttemptId, failure: TaskFailure) {
+        self.feed(Input::TaskFailed { worker: WorkerId::from_bits(1), attempt, failure });
+    }
+
+    /// The life ends with nothing but what is recorded, and the next one begins.
+    pub(super) fn kill(&mut self, previous: PreviousLife) {
+        let life = life(self.job.epoch().next_life(), previous, &[]);
+        let submission = submission(self.job.graph().clone());
+        let recovered = Job::recover(self.now, submission, &self.log, life);
+        let (job, decision) = recovered.expect("the log replays");
+        self.job = job;
+        self.deployments.clear();
+        self.note(&decision);
+    }
+
+    /// Whether the newest life has recorded its decision.
+    pub(super) fn decided(&self) -> bool {
+        let of_life = |event: &&JobEvent| !matches!(event, JobEvent::EpochStarted { .. });
+        let mut events = self.log.iter().rev().take_while(of_life);
+        events.any(|event| matches!(event, JobEvent::RecoveryDecided(_)))
+    }
+}
