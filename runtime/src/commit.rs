@@ -12,9 +12,6 @@ pub struct OutputPreparation {
     pub run: RunId,
     /// All sinks of the job.
     pub sinks: Vec<SinkSpec>,
-    /// Whether the run recovers: then what an earlier life made is used, and only what is missing
-    /// although nothing was ever staged is made.
-    pub recovering: bool,
 }
 
 /// The winners of a commit: what to publish, whatever else lies in the hidden directories.

@@ -357,9 +357,8 @@ impl Job {
             return;
         }
         self.output = Output::Preparing;
-        let recovering = self.recorded.facts.lives > 1;
         let run = submission.run;
-        out.actions.push(Action::PrepareOutput(OutputPreparation { run, sinks, recovering }));
+        out.actions.push(Action::PrepareOutput(OutputPreparation { run, sinks }));
     }
 
     fn ask_for_wake(&mut self, out: &mut Decision) {

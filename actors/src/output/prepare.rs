@@ -21,7 +21,7 @@ pub(super) fn prepare(
     job: &JobId,
     preparation: &OutputPreparation,
 ) -> Result<Vec<String>, OutputError> {
-    let OutputPreparation { run, sinks, recovering: _ } = preparation;
+    let OutputPreparation { run, sinks } = preparation;
     let Some(manifest) = Manifest::path(*run, sinks) else { return Ok(Vec::new()) };
     for sink in sinks {
         disk.create_output_directory(Path::new(&sink.directory))?;
@@ -116,6 +116,7 @@ fn check_other_run(directory: &Path, name: &str, overwrite: bool) -> Result<(), 
     }
     Err(OutputError::OtherRun {
         directory: directory.to_owned(),
+        hidden: directory.join(name),
         owner: match owner {
             Some(Owner { job, run, .. }) => format!("job {job} (run {run})"),
             None => format!("run {}", name.trim_start_matches(HIDDEN_PREFIX)),

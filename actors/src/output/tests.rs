@@ -36,7 +36,7 @@ impl Scene {
     }
 
     fn preparation(&self, run: RunId) -> OutputPreparation {
-        OutputPreparation { run, sinks: vec![self.sink("out")], recovering: false }
+        OutputPreparation { run, sinks: vec![self.sink("out")] }
     }
 
     fn put_old(&self, name: &str, content: &str) {
@@ -129,9 +129,7 @@ fn rule_6_2_a_crash_at_any_step_of_prepare_changes_nothing_for_the_next_life() {
     for steps in 0.. {
         let scene = Scene::new(false);
         let ended = dying_after(steps).prepare(&scene.preparation(RUN)).is_ok();
-        let mut again = scene.preparation(RUN);
-        again.recovering = true;
-        let staging = committer().prepare(&again).unwrap();
+        let staging = committer().prepare(&scene.preparation(RUN)).unwrap();
         assert_eq!(names(Path::new(&staging[0])), ["owner"], "after {steps} steps");
         if ended {
             assert!(steps > 3, "the steps are counted");
@@ -282,7 +280,7 @@ fn two_sinks_commit_as_one() {
     for steps in 0.. {
         let scene = Scene::new(false);
         let sinks = vec![scene.sink("out"), scene.sink("other")];
-        let preparation = OutputPreparation { run: RUN, sinks, recovering: false };
+        let preparation = OutputPreparation { run: RUN, sinks };
         committer().prepare(&preparation).unwrap();
         let sinks = preparation.sinks;
         let winners = vec![
@@ -308,7 +306,7 @@ fn sinks_that_share_a_directory_are_refused() {
     let scene = Scene::new(true);
     for (first, second) in [("out", "out"), ("out", "out/inner"), ("out/inner", "out")] {
         let sinks = vec![scene.sink(first), scene.sink(second)];
-        let preparation = OutputPreparation { run: RUN, sinks, recovering: false };
+        let preparation = OutputPreparation { run: RUN, sinks };
         let refused = committer().prepare(&preparation).unwrap_err();
         assert!(matches!(refused, OutputError::SharedDirectory { .. }), "{refused}");
     }
