@@ -3,6 +3,7 @@
 //! A thin shell around [`Job`]: messages become inputs, events go to the writer, actions are
 //! carried out in order. Nothing here decides anything about the job.
 
+mod hearing;
 mod life_watch;
 mod status_pacer;
 
@@ -13,9 +14,9 @@ use std::{
     time::Duration,
 };
 
-use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, Message, Recipient};
+use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Message, Recipient};
 use regrow_protocol::{
-    Envelope, Epoch, JobVertexId, RunId, ToJobMaster, ToShuffleService, ToTaskExecutor, WorkerId,
+    Envelope, Epoch, JobVertexId, RunId, ToShuffleService, ToTaskExecutor, WorkerId,
 };
 use regrow_runtime::{
     Action, CommitPlan, Decision, Flush, Input, Job, JobEvent, JobSubmission, KillHow, LifeStart,
@@ -31,16 +32,13 @@ use self::{
 };
 use crate::{
     effects::EffectRunner,
-    event_writer::{Append, EventWriter, EventWriterHandle, LogUpdate, Recording},
+    event_writer::{Append, EventWriter, EventWriterHandle, Recording},
     gateway::{Post, WorkerConnected},
     ledger::{Ledger, kill_line},
-    operator_coordinator::{
-        DiscoverSplits, DiscoveryContext, OperatorCoordinator, SplitsDiscovered,
-    },
+    operator_coordinator::{DiscoverSplits, DiscoveryContext, OperatorCoordinator},
     output::OutputCommitter,
     panic_watch::KILLED_AS_PLANNED,
-    resource_manager::{SlotRequest, SlotsGranted},
-    watch::Terminated,
+    resource_manager::SlotRequest,
 };
 
 /// What a life begins with.
@@ -372,28 +370,6 @@ fn killed_as_planned() -> ! {
     panic!("{KILLED_AS_PLANNED}")
 }
 
-/// What a worker said, as an input. The envelope's epoch does not matter: reports are judged by
-/// their attempt.
-fn report(message: ToJobMaster) -> Input {
-    match message {
-        ToJobMaster::Registered { worker, inventory } => {
-            Input::WorkerRegistered { worker, inventory }
-        }
-        ToJobMaster::AllPartitionsWithMetrics { worker, data_directory, finished } => {
-            Input::PartitionsReported { worker, data_directory, finished }
-        }
-        ToJobMaster::TaskFinished { worker, data_directory, record } => {
-            Input::TaskFinished { worker, data_directory, record: *record }
-        }
-        ToJobMaster::TaskFailed { worker, attempt, failure } => {
-            Input::TaskFailed { worker, attempt, failure }
-        }
-        ToJobMaster::SplitRequested { worker, attempt, request } => {
-            Input::SplitRequested { worker, attempt, request }
-        }
-    }
-}
-
 impl Actor for JobMaster {
     type Context = Context<Self>;
 
@@ -411,101 +387,5 @@ impl Actor for JobMaster {
             }
             Err(error) => self.tell(News::RecoveryFailed { error: with_causes(&error) }),
         }
-    }
-}
-
-impl Handler<Post<ToJobMaster>> for JobMaster {
-    type Result = ();
-
-    fn handle(&mut self, Post(envelope): Post<ToJobMaster>, ctx: &mut Self::Context) {
-        self.feed(report(envelope.message), ctx);
-    }
-}
-
-impl Handler<WorkerConnected> for JobMaster {
-    type Result = ();
-
-    fn handle(&mut self, connected: WorkerConnected, ctx: &mut Self::Context) {
-        let worker = connected.worker.worker;
-        self.workers.insert(worker, connected);
-        self.feed(Input::WorkerConnected { worker }, ctx);
-    }
-}
-
-impl Handler<Terminated<WorkerId>> for JobMaster {
-    type Result = ();
-
-    fn handle(&mut self, Terminated(worker): Terminated<WorkerId>, ctx: &mut Self::Context) {
-        self.workers.remove(&worker);
-        self.feed(Input::WorkerLost { worker }, ctx);
-    }
-}
-
-impl Handler<SlotsGranted> for JobMaster {
-    type Result = ();
-
-    fn handle(&mut self, granted: SlotsGranted, ctx: &mut Self::Context) {
-        let SlotsGranted { worker, count } = granted;
-        self.feed(Input::SlotsGranted { worker, count }, ctx);
-    }
-}
-
-impl Handler<SplitsDiscovered> for JobMaster {
-    type Result = ();
-
-    fn handle(&mut self, discovered: SplitsDiscovered, ctx: &mut Self::Context) {
-        let SplitsDiscovered { vertex, result } = discovered;
-        self.feed(Input::SplitsDiscovered { vertex, result }, ctx);
-    }
-}
-
-impl Handler<EffectEnded> for JobMaster {
-    type Result = ();
-
-    fn handle(&mut self, EffectEnded(input): EffectEnded, ctx: &mut Self::Context) {
-        self.feed(input, ctx);
-    }
-}
-
-impl Handler<LogUpdate> for JobMaster {
-    type Result = ();
-
-    fn handle(&mut self, update: LogUpdate, ctx: &mut Self::Context) {
-        let input = match update {
-            LogUpdate::Persisted { upto } => Input::Persisted { upto },
-            LogUpdate::Degraded { reason } => Input::LogDegraded { reason },
-            LogUpdate::Reopened => Input::LogReopened,
-            LogUpdate::Outgrown => Input::SnapshotWanted,
-            LogUpdate::Fenced { reason } => {
-                self.tell(News::Fenced { reason });
-                ctx.terminate();
-                return;
-            }
-        };
-        self.feed(input, ctx);
-    }
-}
-
-impl Handler<CancelJob> for JobMaster {
-    type Result = ();
-
-    fn handle(&mut self, _: CancelJob, ctx: &mut Self::Context) {
-        self.feed(Input::CancelRequested, ctx);
-    }
-}
-
-impl Handler<KillMaster> for JobMaster {
-    type Result = ();
-
-    fn handle(&mut self, KillMaster(how): KillMaster, ctx: &mut Self::Context) {
-        self.die(how, PlannedBy::Time, ctx);
-    }
-}
-
-impl Handler<StopMaster> for JobMaster {
-    type Result = ();
-
-    fn handle(&mut self, _: StopMaster, ctx: &mut Self::Context) {
-        ctx.terminate();
     }
 }

@@ -3,13 +3,15 @@ use std::{fs, sync::Mutex, time::Duration};
 use regrow_protocol::{
     DataDirectoryId, Inventory, SubmissionId, ToShuffleService, WorkerDescription,
 };
-use regrow_runtime::{JobOutcome, JobState, JobSubmission, KillHow, WorkerTimeouts};
+use regrow_runtime::{JobOutcome, JobState, JobSubmission, KillHow, Options, WorkerTimeouts};
 use regrow_store::{MemoryStore, Table};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
 use super::*;
 use crate::{
+    job_master::JobMaster,
+    launch::RunUpdate,
     runner::RunnerKind,
     simulated::{pass, simulate},
     store_runner::InlineStore,

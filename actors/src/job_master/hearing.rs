@@ -1,0 +1,132 @@
+//! What a `JobMaster` hears: each message becomes one input.
+
+use actix::{ActorContext, Handler};
+use regrow_protocol::{ToJobMaster, WorkerId};
+use regrow_runtime::Input;
+
+use super::{CancelJob, EffectEnded, JobMaster, KillMaster, News, PlannedBy, StopMaster};
+use crate::{
+    event_writer::LogUpdate,
+    gateway::{Post, WorkerConnected},
+    operator_coordinator::SplitsDiscovered,
+    resource_manager::SlotsGranted,
+    watch::Terminated,
+};
+
+/// What a worker said, as an input. The envelope's epoch does not matter: reports are judged by
+/// their attempt.
+fn report(message: ToJobMaster) -> Input {
+    match message {
+        ToJobMaster::Registered { worker, inventory } => {
+            Input::WorkerRegistered { worker, inventory }
+        }
+        ToJobMaster::AllPartitionsWithMetrics { worker, data_directory, finished } => {
+            Input::PartitionsReported { worker, data_directory, finished }
+        }
+        ToJobMaster::TaskFinished { worker, data_directory, record } => {
+            Input::TaskFinished { worker, data_directory, record: *record }
+        }
+        ToJobMaster::TaskFailed { worker, attempt, failure } => {
+            Input::TaskFailed { worker, attempt, failure }
+        }
+        ToJobMaster::SplitRequested { worker, attempt, request } => {
+            Input::SplitRequested { worker, attempt, request }
+        }
+    }
+}
+
+impl Handler<Post<ToJobMaster>> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, Post(envelope): Post<ToJobMaster>, ctx: &mut Self::Context) {
+        self.feed(report(envelope.message), ctx);
+    }
+}
+
+impl Handler<WorkerConnected> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, connected: WorkerConnected, ctx: &mut Self::Context) {
+        let worker = connected.worker.worker;
+        self.workers.insert(worker, connected);
+        self.feed(Input::WorkerConnected { worker }, ctx);
+    }
+}
+
+impl Handler<Terminated<WorkerId>> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, Terminated(worker): Terminated<WorkerId>, ctx: &mut Self::Context) {
+        self.workers.remove(&worker);
+        self.feed(Input::WorkerLost { worker }, ctx);
+    }
+}
+
+impl Handler<SlotsGranted> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, granted: SlotsGranted, ctx: &mut Self::Context) {
+        let SlotsGranted { worker, count } = granted;
+        self.feed(Input::SlotsGranted { worker, count }, ctx);
+    }
+}
+
+impl Handler<SplitsDiscovered> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, discovered: SplitsDiscovered, ctx: &mut Self::Context) {
+        let SplitsDiscovered { vertex, result } = discovered;
+        self.feed(Input::SplitsDiscovered { vertex, result }, ctx);
+    }
+}
+
+impl Handler<EffectEnded> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, EffectEnded(input): EffectEnded, ctx: &mut Self::Context) {
+        self.feed(input, ctx);
+    }
+}
+
+impl Handler<LogUpdate> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, update: LogUpdate, ctx: &mut Self::Context) {
+        let input = match update {
+            LogUpdate::Persisted { upto } => Input::Persisted { upto },
+            LogUpdate::Degraded { reason } => Input::LogDegraded { reason },
+            LogUpdate::Reopened => Input::LogReopened,
+            LogUpdate::Outgrown => Input::SnapshotWanted,
+            LogUpdate::Fenced { reason } => {
+                self.tell(News::Fenced { reason });
+                ctx.terminate();
+                return;
+            }
+        };
+        self.feed(input, ctx);
+    }
+}
+
+impl Handler<CancelJob> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, _: CancelJob, ctx: &mut Self::Context) {
+        self.feed(Input::CancelRequested, ctx);
+    }
+}
+
+impl Handler<KillMaster> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, KillMaster(how): KillMaster, ctx: &mut Self::Context) {
+        self.die(how, PlannedBy::Time, ctx);
+    }
+}
+
+impl Handler<StopMaster> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, _: StopMaster, ctx: &mut Self::Context) {
+        ctx.terminate();
+    }
+}
