@@ -106,6 +106,7 @@ impl Bench {
         decision
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only what tests ask for is noted")]
     fn note(&mut self, decision: &Decision) {
         self.log.extend(decision.events.iter().cloned());
         for action in &decision.actions {
