@@ -20,12 +20,14 @@ pub enum OutputError {
     },
     /// Another run stages its files there, or was interrupted while it did.
     #[error(
-        "output directory {directory} is in use by {owner}, which {stage}; \
-         resume or cancel that job, or choose another directory"
+        "output directory {directory} is in use by {owner}, which {stage}; resume or cancel that \
+         job, or choose another directory; if nobody can resume it any more, remove {hidden}"
     )]
     OtherRun {
         /// The output directory.
         directory: PathBuf,
+        /// The other run's hidden directory in it.
+        hidden: PathBuf,
         /// Job and run.
         owner: String,
         /// How far it is.
