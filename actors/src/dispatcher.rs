@@ -33,7 +33,7 @@ use self::{
     standings::EndedRuns,
     store_work::Places,
 };
-pub use self::{
+pub(crate) use self::{
     admission::SubmitError,
     client::{CancelRun, ClientUpdate, KillRun, SubmitJob},
 };
@@ -51,7 +51,7 @@ use crate::{
 };
 
 /// What a Dispatcher is told at its start.
-pub struct DispatcherConfig {
+pub(crate) struct DispatcherConfig {
     /// Where runs keep their reports, and ended ones their archive.
     pub data_directory: PathBuf,
     /// The event store.
@@ -65,7 +65,7 @@ pub struct DispatcherConfig {
 }
 
 /// Accepts jobs and sees them to their end.
-pub struct Dispatcher {
+pub(crate) struct Dispatcher {
     config: DispatcherConfig,
     archive: Archive,
     /// Claimed with the first submission.
@@ -88,7 +88,7 @@ impl Message for Admitted {
 
 impl Dispatcher {
     /// A Dispatcher without runs.
-    pub fn new(config: DispatcherConfig) -> Self {
+    pub(crate) fn new(config: DispatcherConfig) -> Self {
         Self {
             archive: Archive::new(&config.data_directory),
             config,

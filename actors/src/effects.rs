@@ -10,17 +10,18 @@ use tracing::warn;
 
 /// Runs blocking work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EffectRunner {
+pub(crate) enum EffectRunner {
     /// Each on a thread of its own.
     Threads,
     /// At once, on the caller's thread: for simulation.
+    #[cfg(test)]
     Inline,
 }
 
 impl EffectRunner {
     /// Runs `work` under `name` and gives its result to `done`, exactly once: the text of the panic
     /// if it panicked, or why no thread could be started.
-    pub fn run<T: 'static>(
+    pub(crate) fn run<T: 'static>(
         self,
         name: &str,
         work: impl FnOnce() -> T + Send + 'static,
@@ -32,6 +33,7 @@ impl EffectRunner {
             answer.give(result.map_err(|payload| panic_text(&*payload)));
         };
         match self {
+            #[cfg(test)]
             Self::Inline => run(),
             // A thread that cannot be started drops the closure, and with it the answer.
             Self::Threads => {

@@ -20,7 +20,7 @@ use regrow_store::{BatchPosition, EventStore, StoreError};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-pub use self::log_size::LogSize;
+pub(crate) use self::log_size::LogSize;
 use self::write_buffer::{Batch, WriteBuffer};
 use crate::store_runner::{SharedStore, ask};
 
@@ -32,7 +32,7 @@ const REOPEN_DELAY_MAX: Duration = Duration::from_secs(5);
 
 /// Stores events of a decision.
 #[derive(Clone, Debug)]
-pub struct Append {
+pub(crate) struct Append {
     /// The events, in order; perhaps none, to hurry earlier ones.
     pub events: Vec<JobEvent>,
     /// The position after them.
@@ -47,7 +47,7 @@ impl Message for Append {
 
 /// What the writer tells its `JobMaster`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LogUpdate {
+pub(crate) enum LogUpdate {
     /// All events up to a position are on stable storage.
     Persisted {
         /// The position after the newest of them.
@@ -74,7 +74,7 @@ impl Message for LogUpdate {
 }
 
 /// Where a life's events go.
-pub enum Recording {
+pub(crate) enum Recording {
     /// Into the log of the run.
     Stored {
         /// The store.
@@ -87,7 +87,7 @@ pub enum Recording {
 }
 
 /// Writes the events of one life.
-pub struct EventWriter {
+pub(crate) struct EventWriter {
     run: RunId,
     epoch: Epoch,
     store: Option<SharedStore>,
@@ -154,11 +154,11 @@ impl Message for Abandon {
 
 /// How a `JobMaster` holds its writer: the writer ends with it, and what it has not handed to the
 /// store is lost.
-pub struct EventWriterHandle(Addr<EventWriter>);
+pub(crate) struct EventWriterHandle(Addr<EventWriter>);
 
 impl EventWriterHandle {
     /// Hands events over; never blocks.
-    pub fn append(&self, append: Append) {
+    pub(crate) fn append(&self, append: Append) {
         self.0.do_send(append);
     }
 }
@@ -171,7 +171,7 @@ impl Drop for EventWriterHandle {
 
 impl EventWriter {
     /// Starts the writer of life `epoch` of `run`, which tells `master` what becomes of its events.
-    pub fn launch(
+    pub(crate) fn launch(
         run: RunId,
         epoch: Epoch,
         recording: Recording,

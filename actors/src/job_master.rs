@@ -25,7 +25,7 @@ use regrow_runtime::{
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-pub use self::life_watch::{LifeEnd, LifeEnded, LifeNews, News, PlannedBy};
+pub(crate) use self::life_watch::{LifeEnd, LifeEnded, LifeNews, News, PlannedBy};
 use self::{
     life_watch::LifeWatch,
     status_pacer::{Look, StatusPacer},
@@ -42,7 +42,7 @@ use crate::{
 };
 
 /// What a life begins with.
-pub enum Beginning {
+pub(crate) enum Beginning {
     /// The run is new.
     New,
     /// The run comes back, with what its log holds.
@@ -50,7 +50,7 @@ pub enum Beginning {
 }
 
 /// What a `JobMaster` is made of.
-pub struct JobMasterConfig {
+pub(crate) struct JobMasterConfig {
     /// The job as it was accepted.
     pub submission: JobSubmission,
     /// New, or again.
@@ -72,7 +72,7 @@ pub struct JobMasterConfig {
 }
 
 /// Leads one life of one job.
-pub struct JobMaster {
+pub(crate) struct JobMaster {
     run: RunId,
     epoch: Epoch,
     /// Not yet begun; taken when the actor starts, so that a panic in replay is this life's own.
@@ -99,7 +99,7 @@ pub struct JobMaster {
 
 /// Cancel the job.
 #[derive(Clone, Copy, Debug)]
-pub struct CancelJob;
+pub(crate) struct CancelJob;
 
 impl Message for CancelJob {
     type Result = ();
@@ -107,7 +107,7 @@ impl Message for CancelJob {
 
 /// Die, because the user planned it for this moment.
 #[derive(Clone, Copy, Debug)]
-pub struct KillMaster(pub KillHow);
+pub(crate) struct KillMaster(pub KillHow);
 
 impl Message for KillMaster {
     type Result = ();
@@ -115,7 +115,7 @@ impl Message for KillMaster {
 
 /// End this life; there is nothing more to do.
 #[derive(Clone, Copy, Debug)]
-pub struct StopMaster;
+pub(crate) struct StopMaster;
 
 impl Message for StopMaster {
     type Result = ();
@@ -133,7 +133,7 @@ type Fate = ControlFlow<()>;
 
 impl JobMaster {
     /// Begins a life on the current thread.
-    pub fn launch(config: JobMasterConfig) -> Addr<Self> {
+    pub(crate) fn launch(config: JobMasterConfig) -> Addr<Self> {
         let JobMasterConfig { submission, beginning, life, recording, .. } = config;
         let (run, epoch) = (submission.run, life.epoch);
         Self::create(move |ctx| Self {

@@ -22,14 +22,14 @@ const OPEN_LEDGERS_MAX: usize = 16;
 
 /// A file to which lines are appended. Clones share it; lines of several processes do not mix.
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     path: Arc<Path>,
     file: Arc<File>,
 }
 
 /// What happened to an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LedgerMark {
+pub(crate) enum LedgerMark {
     /// It starts; user code has not run yet.
     Start,
     /// It is sealed.
@@ -43,7 +43,7 @@ pub enum LedgerMark {
 /// The ledger cannot be written.
 #[derive(Debug, Error)]
 #[error("cannot append to the ledger {}; give another path or make it writable", .path.display())]
-pub struct LedgerError {
+pub(crate) struct LedgerError {
     /// Which file.
     pub path: PathBuf,
     /// What the system said.
@@ -55,7 +55,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the file cannot be opened.
-    pub fn open(path: &Path) -> Result<Self, LedgerError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
         let file = OpenOptions::new().append(true).create(true).open(path);
         let file = file.map_err(|source| LedgerError { path: path.to_owned(), source })?;
         Ok(Self { path: path.into(), file: Arc::new(file) })
@@ -65,7 +65,11 @@ impl Ledger {
     ///
     /// # Errors
     /// When the line is not written whole.
-    pub fn mark(&self, attempt: &ExecutionAttemptId, mark: LedgerMark) -> Result<(), LedgerError> {
+    pub(crate) fn mark(
+        &self,
+        attempt: &ExecutionAttemptId,
+        mark: LedgerMark,
+    ) -> Result<(), LedgerError> {
         let ExecutionAttemptId { run: _, vertex, subtask, epoch, number } = attempt;
         self.append(&format!("{} {epoch} {vertex} {subtask} {number} {mark}\n", unix_ms()))
     }
@@ -74,7 +78,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the line is not written whole.
-    pub fn append(&self, line: &str) -> Result<(), LedgerError> {
+    pub(crate) fn append(&self, line: &str) -> Result<(), LedgerError> {
         write_at_once(&self.file, line.as_bytes())
             .map_err(|source| LedgerError { path: self.path.to_path_buf(), source })
     }
@@ -93,7 +97,7 @@ fn write_at_once(mut file: &File, line: &[u8]) -> io::Result<()> {
 }
 
 /// The line of a planned kill of the `JobMaster` of `epoch`, with its line break.
-pub fn kill_line(epoch: Epoch) -> String {
+pub(crate) fn kill_line(epoch: Epoch) -> String {
     format!("{} {epoch} - - - kill\n", unix_ms())
 }
 

@@ -12,7 +12,7 @@ use crate::{effects::EffectRunner, task::TaskFactory, user_code::guarded};
 
 /// What a coordinator needs to know of its job.
 #[derive(Clone)]
-pub struct DiscoveryContext {
+pub(crate) struct DiscoveryContext {
     /// The program's jobs.
     pub factory: Arc<dyn TaskFactory>,
     /// Name under which the program registered the job.
@@ -24,7 +24,7 @@ pub struct DiscoveryContext {
 }
 
 /// List the splits.
-pub struct DiscoverSplits;
+pub(crate) struct DiscoverSplits;
 
 impl Message for DiscoverSplits {
     type Result = ();
@@ -32,7 +32,7 @@ impl Message for DiscoverSplits {
 
 /// The splits of a vertex were listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SplitsDiscovered {
+pub(crate) struct SplitsDiscovered {
     /// Whose.
     pub vertex: JobVertexId,
     /// The splits, or why there are none.
@@ -44,7 +44,7 @@ impl Message for SplitsDiscovered {
 }
 
 /// The coordinator of one vertex, as far as it has effects.
-pub struct OperatorCoordinator {
+pub(crate) struct OperatorCoordinator {
     vertex: JobVertexId,
     context: DiscoveryContext,
     master: Recipient<SplitsDiscovered>,
@@ -53,7 +53,7 @@ pub struct OperatorCoordinator {
 
 impl OperatorCoordinator {
     /// Works for `vertex`, and tells `master`.
-    pub fn new(
+    pub(crate) fn new(
         vertex: JobVertexId,
         context: DiscoveryContext,
         master: Recipient<SplitsDiscovered>,

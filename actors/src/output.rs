@@ -31,14 +31,14 @@ use regrow_protocol::{ExecutionAttemptId, JobId, RunId};
 use regrow_runtime::{CommitPlan, OutputPreparation, SinkSpec};
 
 use self::disk::Disk;
-pub use self::error::OutputError;
+pub(crate) use self::error::OutputError;
 
 /// Publishes the files of one run. Its calls block on the disk: use it on a thread of its own.
 ///
 /// Clones exclude each other, so a thread that an ended life left behind cannot interfere with the
 /// life after it.
 #[derive(Clone, Debug)]
-pub struct OutputCommitter {
+pub(crate) struct OutputCommitter {
     job: JobId,
     disk: Disk,
     one_at_a_time: Arc<Mutex<()>>,
@@ -46,7 +46,7 @@ pub struct OutputCommitter {
 
 impl OutputCommitter {
     /// Publishes in the name of `job`.
-    pub fn new(job: JobId) -> Self {
+    pub(crate) fn new(job: JobId) -> Self {
         Self { job, disk: Disk::default(), one_at_a_time: Arc::default() }
     }
 
@@ -54,14 +54,17 @@ impl OutputCommitter {
     ///
     /// # Errors
     /// When an output directory cannot be used: nothing of anybody was harmed, the job fails.
-    pub fn prepare(&self, preparation: &OutputPreparation) -> Result<Vec<String>, OutputError> {
+    pub(crate) fn prepare(
+        &self,
+        preparation: &OutputPreparation,
+    ) -> Result<Vec<String>, OutputError> {
         let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         prepare::prepare(&self.disk, &self.job, preparation)
     }
 
     /// The attempts whose staged files are missing or differ from their records, ascending. Looks
     /// at lengths, and at contents too when the host restarted since the files were staged.
-    pub fn lost_staged_files(&self, plan: &CommitPlan) -> Vec<ExecutionAttemptId> {
+    pub(crate) fn lost_staged_files(&self, plan: &CommitPlan) -> Vec<ExecutionAttemptId> {
         let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         publish::lost_staged_files(plan)
     }
@@ -70,7 +73,7 @@ impl OutputCommitter {
     ///
     /// # Errors
     /// When a file is in the way or gone, or the disk refuses: the file is named.
-    pub fn commit(&self, plan: &CommitPlan) -> Result<(), OutputError> {
+    pub(crate) fn commit(&self, plan: &CommitPlan) -> Result<(), OutputError> {
         let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         publish::commit(&self.disk, &self.job, plan)
     }
@@ -79,7 +82,7 @@ impl OutputCommitter {
     ///
     /// # Errors
     /// When a hidden directory cannot be removed; call it again.
-    pub fn clean_up(&self, run: RunId, sinks: &[SinkSpec]) -> Result<(), OutputError> {
+    pub(crate) fn clean_up(&self, run: RunId, sinks: &[SinkSpec]) -> Result<(), OutputError> {
         let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         // The first sink's directory holds the manifest: it goes last, so that the others never
         // look like leftovers of a run that published nothing.

@@ -11,14 +11,14 @@ use crate::{gateway::WorkerConnected, watch::Terminated};
 
 /// Gives the slots of all workers to the runs.
 #[derive(Default)]
-pub struct ResourceManager {
+pub(crate) struct ResourceManager {
     decisions: Decisions,
     masters: BTreeMap<RunId, Recipient<SlotsGranted>>,
 }
 
 /// What a `JobMaster` says about slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SlotRequest {
+pub(crate) enum SlotRequest {
     /// It could use this many, all together.
     Declare {
         /// Which run.
@@ -43,7 +43,7 @@ impl Message for SlotRequest {
 
 /// Slots of a worker are a run's own until it returns them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlotsGranted {
+pub(crate) struct SlotsGranted {
     /// Whose slots.
     pub worker: WorkerId,
     /// How many more than before.
@@ -55,7 +55,7 @@ impl Message for SlotsGranted {
 }
 
 /// A life of a run begins; it holds no slots yet.
-pub struct RunLed {
+pub(crate) struct RunLed {
     /// Which run.
     pub run: RunId,
     /// Who gets its slots.
@@ -68,7 +68,7 @@ impl Message for RunLed {
 
 /// A run is over.
 #[derive(Clone, Copy, Debug)]
-pub struct RunEnded {
+pub(crate) struct RunEnded {
     /// Which one.
     pub run: RunId,
 }

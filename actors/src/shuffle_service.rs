@@ -24,10 +24,10 @@ use crate::{
 };
 use file_worker::{FileJob, FileWorker};
 
-pub use file_worker::FileThread;
+pub(crate) use file_worker::FileThread;
 
 /// Keeps and reports the partitions of one worker.
-pub struct ShuffleService {
+pub(crate) struct ShuffleService {
     decisions: Decisions,
     worker: WorkerId,
     files: FileWorker,
@@ -37,14 +37,14 @@ pub struct ShuffleService {
 }
 
 /// Has someone told when the `ShuffleService` is gone; a later one replaces an earlier one.
-pub struct WatchedBy(pub Recipient<Terminated<WorkerId>>);
+pub(crate) struct WatchedBy(pub Recipient<Terminated<WorkerId>>);
 
 impl Message for WatchedBy {
     type Result = ();
 }
 
 /// What a `ShuffleService` is told at its start.
-pub struct ShuffleServiceConfig {
+pub(crate) struct ShuffleServiceConfig {
     /// The worker that it belongs to.
     pub worker: WorkerId,
     /// How long it waits for a master.
@@ -95,7 +95,7 @@ impl ShuffleService {
     ///
     /// # Errors
     /// When a directory cannot be listed or the thread for its files cannot be started.
-    pub fn start(config: ShuffleServiceConfig) -> Result<Addr<Self>, WorkerError> {
+    pub(crate) fn start(config: ShuffleServiceConfig) -> Result<Addr<Self>, WorkerError> {
         let ShuffleServiceConfig { worker, timeouts, directories, master, file_thread } = config;
         let mut found = Vec::new();
         for directory in &directories {

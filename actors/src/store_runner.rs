@@ -1,6 +1,6 @@
 //! Where the event store works: on a thread of its own, because a sync may take long.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use regrow_store::{EventStore, StoreError};
 use tracing::error;
@@ -9,26 +9,26 @@ use crate::effects::{Answer, panic_text};
 
 mod store_thread;
 
-pub use store_thread::StoreThread;
+pub(crate) use store_thread::StoreThread;
 
 /// Work on a store; it answers by itself.
-pub type StoreJob = Box<dyn FnOnce(&mut dyn EventStore) + Send>;
+pub(crate) type StoreJob = Box<dyn FnOnce(&mut dyn EventStore) + Send>;
 
 /// Runs work on a store, one piece after the other, in the order in which it came.
 ///
 /// Nothing bounds the queue but those who fill it: each `EventWriter` has one write under way, and
 /// the `Dispatcher` some requests per run.
-pub trait StoreRunner: Send + Sync {
+pub(crate) trait StoreRunner: Send + Sync {
     /// Runs `job` soon, or drops it when the store cannot be used any more.
     fn run(&self, job: StoreJob);
 }
 
 /// A store that many actors use.
-pub type SharedStore = Arc<dyn StoreRunner>;
+pub(crate) type SharedStore = Arc<dyn StoreRunner>;
 
 /// Runs `work` on the store and gives its result to `done`, exactly once: a text if the work
 /// panicked or the store cannot be used any more.
-pub fn ask<T: 'static>(
+pub(crate) fn ask<T: 'static>(
     store: &dyn StoreRunner,
     work: impl FnOnce(&mut dyn EventStore) -> T + Send + 'static,
     done: impl FnOnce(Result<T, String>) + Send + 'static,
@@ -44,22 +44,5 @@ pub fn ask<T: 'static>(
     }));
 }
 
-/// Works at once, on the caller's thread: for simulation.
-pub struct InlineStore(Mutex<Box<dyn EventStore>>);
-
-impl InlineStore {
-    /// Works on `store`.
-    pub fn new(store: impl EventStore + 'static) -> Self {
-        Self(Mutex::new(Box::new(store)))
-    }
-}
-
-impl StoreRunner for InlineStore {
-    fn run(&self, job: StoreJob) {
-        let mut store = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        job(&mut **store);
-    }
-}
-
 /// Makes a store, on the thread that will use it.
-pub type OpenStore = Box<dyn FnOnce() -> Result<Box<dyn EventStore>, StoreError> + Send>;
+pub(crate) type OpenStore = Box<dyn FnOnce() -> Result<Box<dyn EventStore>, StoreError> + Send>;

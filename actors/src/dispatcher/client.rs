@@ -8,7 +8,7 @@ use super::SubmitError;
 use crate::launch::RunUpdate;
 
 /// Run a job, or join the run of it that is there.
-pub struct SubmitJob {
+pub(crate) struct SubmitJob {
     /// What to run; its run id counts if the run is new.
     pub submission: JobSubmission,
     /// Its settings, parsed.
@@ -29,7 +29,7 @@ impl Message for SubmitJob {
 
 /// Cancel the run of a job.
 #[derive(Clone, Debug)]
-pub struct CancelRun(pub JobId);
+pub(crate) struct CancelRun(pub JobId);
 
 impl Message for CancelRun {
     type Result = ();
@@ -37,7 +37,7 @@ impl Message for CancelRun {
 
 /// Let the `JobMaster` of a job die, if the job has not ended: the one that leads, or the next.
 #[derive(Clone, Debug)]
-pub struct KillRun {
+pub(crate) struct KillRun {
     /// Whose.
     pub job: JobId,
     /// How.
@@ -50,7 +50,7 @@ impl Message for KillRun {
 
 /// What a client hears.
 #[derive(Debug)]
-pub enum ClientUpdate {
+pub(crate) enum ClientUpdate {
     /// Something happened to the run.
     Run(RunUpdate),
     /// The submission is refused; nothing more comes.

@@ -13,8 +13,7 @@ use crate::{
     job_master::JobMaster,
     launch::RunUpdate,
     runner::RunnerKind,
-    simulated::{pass, simulate},
-    store_runner::InlineStore,
+    simulated::{InlineStore, pass, simulate},
     test_program::program,
     worker::{WorkerConfig, WorkerDirectories, spawn_worker},
 };

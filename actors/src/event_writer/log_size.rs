@@ -8,7 +8,7 @@ const WORTHWHILE_BYTES: u64 = 8 << 20;
 
 /// How large a log is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LogSize {
+pub(crate) struct LogSize {
     /// Bytes of the last snapshot; 0 without one.
     pub snapshot_bytes: u64,
     /// Bytes after it.
@@ -19,7 +19,7 @@ pub struct LogSize {
 
 impl LogSize {
     /// A log with a snapshot of `snapshot_bytes`, 0 for none, and `later_bytes` after it.
-    pub const fn new(snapshot_bytes: u64, later_bytes: u64) -> Self {
+    pub(crate) const fn new(snapshot_bytes: u64, later_bytes: u64) -> Self {
         Self { snapshot_bytes, later_bytes, asked: false }
     }
 

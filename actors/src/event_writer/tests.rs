@@ -10,8 +10,8 @@ use regrow_store::MemoryStore;
 
 use super::*;
 use crate::{
-    simulated::{pass, simulate},
-    store_runner::{InlineStore, StoreJob, StoreRunner},
+    simulated::{InlineStore, pass, simulate},
+    store_runner::{StoreJob, StoreRunner},
 };
 
 const RUN: RunId = RunId::from_bits(1);

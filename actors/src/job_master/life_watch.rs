@@ -8,7 +8,7 @@ use crate::panic_watch::current_panic;
 
 /// What a life says to its Dispatcher.
 #[derive(Debug)]
-pub struct LifeNews {
+pub(crate) struct LifeNews {
     /// Of which run.
     pub run: RunId,
     /// Which life.
@@ -23,7 +23,7 @@ impl Message for LifeNews {
 
 /// What a life has to say.
 #[derive(Debug)]
-pub enum News {
+pub(crate) enum News {
     /// The submission is accepted and recorded.
     Accepted,
     /// How the job stands.
@@ -56,7 +56,7 @@ pub enum News {
 
 /// A life is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LifeEnded {
+pub(crate) struct LifeEnded {
     /// Of which run.
     pub run: RunId,
     /// Which life.
@@ -71,7 +71,7 @@ impl Message for LifeEnded {
 
 /// How a life ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LifeEnd {
+pub(crate) enum LifeEnd {
     /// Its actor stopped.
     Stopped,
     /// Its actor panicked, and nobody had asked for that.
@@ -90,7 +90,7 @@ pub enum LifeEnd {
 
 /// What a planned kill waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlannedBy {
+pub(crate) enum PlannedBy {
     /// A part of the tasks.
     Progress,
     /// A moment.

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// Why output cannot be prepared or published; a person must look at the named path.
 #[derive(Debug, Error)]
-pub enum OutputError {
+pub(crate) enum OutputError {
     /// The directory holds something already.
     #[error(
         "output directory {directory} is not empty: it holds {found:?}; \

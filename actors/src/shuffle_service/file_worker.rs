@@ -16,7 +16,7 @@ const POSTPONED_MAX: usize = 1_024;
 
 /// Where a `ShuffleService` reads and removes files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileThread {
+pub(crate) enum FileThread {
     /// On a thread of its own, for life: removing a thousand files takes longer than an actor may.
     Own,
     /// On the actor's thread: for simulation.

@@ -12,7 +12,7 @@ use super::{OpenStore, StoreJob, StoreRunner};
 
 /// Works on a store on a thread of its own. Dropping it does all that was asked for, closes the
 /// store and waits for that.
-pub struct StoreThread {
+pub(crate) struct StoreThread {
     // Both are there until the drop.
     jobs: Option<Sender<StoreJob>>,
     thread: Option<JoinHandle<()>>,
@@ -24,7 +24,7 @@ impl StoreThread {
     ///
     /// # Errors
     /// When the system refuses a thread.
-    pub fn start(
+    pub(crate) fn start(
         open: OpenStore,
         opened: impl FnOnce(Result<(), StoreError>) + Send + 'static,
     ) -> io::Result<Self> {
