@@ -74,8 +74,8 @@ pub enum ArchiveError {
         /// What the system said.
         source: io::Error,
     },
-    /// The file is damaged, or written by another version: remove it to forget the job.
-    #[error("archived job {path} cannot be read: {reason}")]
+    /// The file is damaged, or written by another version.
+    #[error("archived job {path} cannot be read: {reason}; remove it to forget the job")]
     Damaged {
         /// Which file.
         path: PathBuf,

@@ -14,7 +14,7 @@ mod local_system;
 mod tests;
 
 pub use self::cancel_handle::CancelHandle;
-pub use crate::run_directory::interrupted_runs;
+pub use crate::run_directory::{InterruptedRuns, interrupted_runs};
 use crate::{dispatcher::SubmitError, task::TaskFactory};
 
 /// A job to run with all roles in this process.

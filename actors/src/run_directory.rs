@@ -22,14 +22,10 @@ use std::{
 use regrow_protocol::JobId;
 use regrow_runtime::StoreKind;
 use regrow_store::StoreError;
-use tracing::warn;
 
 use self::lock::{Lock, is_locked};
 pub(crate) use self::run_file::RunFile;
-use crate::{
-    error_text::with_causes,
-    launch::{InterruptedRun, LaunchError},
-};
+use crate::launch::{InterruptedRun, LaunchError};
 
 /// Begins the names of run directories that are being removed; no job id begins with it.
 const REMOVED_PREFIX: &str = ".removed-";
@@ -120,25 +116,34 @@ impl RunDirectory {
     }
 }
 
-/// The runs under `data_directory` that were interrupted and can be resumed, by job id. Opens no
-/// store; runs that another process works on are left out, and so are those of which nobody can tell
-/// what they ran: who names their job hears why.
+/// What lies under a data directory of runs that no process works on.
+#[derive(Debug, Default)]
+pub struct InterruptedRuns {
+    /// Those that can be resumed, by job id.
+    pub runs: Vec<InterruptedRun>,
+    /// Why others cannot be, although they may hold finished work: each error names one.
+    pub unreadable: Vec<LaunchError>,
+}
+
+/// The runs under `data_directory` that were interrupted. Opens no store; runs that another process
+/// works on are left out.
 ///
 /// # Errors
 /// When the data directory cannot be listed.
-pub fn interrupted_runs(data_directory: &Path) -> Result<Vec<InterruptedRun>, LaunchError> {
-    let mut runs = Vec::new();
+pub fn interrupted_runs(data_directory: &Path) -> Result<InterruptedRuns, LaunchError> {
+    let mut found = InterruptedRuns::default();
     for (_, path) in jobs(data_directory)? {
         match RunFile::read(&path) {
+            _ if is_locked(&path) => {}
             Ok(file) => {
-                let file = file.filter(|file| file.survives_its_process() && !is_locked(&path));
-                runs.extend(file.map(RunFile::into_run));
+                let file = file.filter(RunFile::survives_its_process);
+                found.runs.extend(file.map(RunFile::into_run));
             }
-            Err(error) => warn!(error = %with_causes(&error), "a run is left out"),
+            Err(error) => found.unreadable.push(error),
         }
     }
-    runs.sort_unstable_by(|one, other| one.job.cmp(&other.job));
-    Ok(runs)
+    found.runs.sort_unstable_by(|one, other| one.job.cmp(&other.job));
+    Ok(found)
 }
 
 /// The jobs that have a run directory, with its path.

@@ -8,7 +8,7 @@ use std::{
 use clap::{ArgMatches, FromArgMatches as _};
 use regrow_actors::{
     archive::Archive,
-    launch::{InterruptedRun, LocalRun, interrupted_runs},
+    launch::{InterruptedRun, InterruptedRuns, LocalRun, interrupted_runs},
     task::TaskFactory as _,
 };
 use regrow_protocol::JobId;
@@ -49,8 +49,11 @@ pub(crate) fn run(
         None => RunFlags::from_arg_matches(matches)?,
     };
     let data_directory = absolute(&flags.data.directory())?;
-    let interrupted =
+    let InterruptedRuns { runs: interrupted, unreadable } =
         interrupted_runs(&data_directory).map_err(|error| CliError::Usage(chain(&error)))?;
+    for error in &unreadable {
+        console.say(&chain(error));
+    }
     let named = match behind {
         Some((name, behind)) => Some((name, arguments(&factory, name, behind, flags.overwrite)?)),
         None => None,

@@ -170,7 +170,7 @@ fn rule_1_1_a_finished_job_gives_its_result_again_and_refuses_other_arguments() 
     let refused = scene.run("nightly", "other").run(drop, CancelHandle::default()).unwrap_err();
     assert!(matches!(refused, LaunchError::OtherJob { .. }), "{refused}");
     scene.check_nothing_left();
-    assert_eq!(interrupted_runs(&scene.data()).unwrap(), []);
+    assert_eq!(interrupted_runs(&scene.data()).unwrap().runs, []);
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn rule_p1_a_killed_process_is_resumed_and_finished_tasks_stay_finished() {
     for (store, kind) in [("sled", StoreKind::Sled), ("file", StoreKind::File)] {
         let scene = Scene::new(kind);
         killed_process(&scene, store, 3);
-        let interrupted = interrupted_runs(&scene.data()).unwrap();
+        let interrupted = interrupted_runs(&scene.data()).unwrap().runs;
         assert_eq!(interrupted.len(), 1, "{interrupted:?}");
         let other = scene.run("resumed", "other").run(drop, CancelHandle::default());
         assert!(matches!(other, Err(LaunchError::OtherJob { .. })), "{other:?}");

@@ -1,5 +1,9 @@
 use super::*;
 
+fn resumable(data: &Path) -> Vec<InterruptedRun> {
+    interrupted_runs(data).unwrap().runs
+}
+
 fn job(name: &str) -> JobId {
     name.parse().unwrap()
 }
@@ -23,7 +27,7 @@ fn a_run_whose_process_died_is_listed_with_all_that_it_takes_to_resume_it() {
             .note(&run(name), StoreKind::Sled)
             .unwrap();
     }
-    assert_eq!(interrupted_runs(data.path()).unwrap(), [run("a"), run("b")]);
+    assert_eq!(resumable(data.path()), [run("a"), run("b")]);
 }
 
 #[test]
@@ -31,7 +35,7 @@ fn a_run_that_a_process_works_on_is_not_interrupted() {
     let data = tempfile::tempdir().unwrap();
     let directory = RunDirectory::lock(data.path(), &job("a")).unwrap();
     directory.note(&run("a"), StoreKind::Sled).unwrap();
-    assert_eq!(interrupted_runs(data.path()).unwrap(), []);
+    assert_eq!(resumable(data.path()), []);
 }
 
 #[test]
@@ -41,8 +45,8 @@ fn a_run_that_was_never_accepted_or_kept_nothing_is_not_listed() {
     let memory = RunDirectory::lock(data.path(), &job("b")).unwrap();
     memory.note(&run("b"), StoreKind::Memory).unwrap();
     drop(memory);
-    assert_eq!(interrupted_runs(data.path()).unwrap(), []);
-    assert_eq!(interrupted_runs(&data.path().join("nowhere")).unwrap(), []);
+    assert_eq!(resumable(data.path()), []);
+    assert_eq!(resumable(&data.path().join("nowhere")), []);
 }
 
 #[test]
@@ -108,7 +112,9 @@ fn p5_a_run_whose_file_is_damaged_is_not_taken_for_one_that_never_was() {
         assert!(matches!(refused, LaunchError::RunFile { .. }), "{refused}");
         drop(RunDirectory::lock(data.path(), &job("b")).unwrap());
         assert!(path.exists());
-        assert_eq!(interrupted_runs(data.path()).unwrap(), []);
+        let found = interrupted_runs(data.path()).unwrap();
+        assert!(found.runs.is_empty());
+        assert!(matches!(&found.unreadable[..], [LaunchError::RunFile { .. }]));
     }
 }
 
