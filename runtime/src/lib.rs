@@ -59,14 +59,15 @@ pub use options::{
     ConfigOption, OptionError, Options, StoreKind, ValueKind, format_size, parse_duration,
     parse_size,
 };
-pub use planning::{InputStatistics, plan_vertex};
+pub(crate) use planning::{InputStatistics, plan_vertex};
 pub use read_log::{LogDefect, ReadLog, StoredBatch, read_log};
 pub use recovery_report::{Fate, FateLine, RecoveryPhases, RecoveryReport};
 pub use resource_manager::{ResourceAction, ResourceInput, ResourceManager};
 pub use shuffle_service::{ShuffleService, ShuffleServiceAction, ShuffleServiceInput};
-pub use source_coordinator::SourceCoordinator;
+pub(crate) use source_coordinator::SourceCoordinator;
 pub use task_executor::{TaskExecutor, TaskExecutorAction, TaskExecutorInput};
 pub use timestamp::Timestamp;
-pub use vertex_plan::{InputRange, VertexPlan, input_id};
+pub(crate) use vertex_plan::input_id;
+pub use vertex_plan::{InputRange, VertexPlan};
 pub use vertex_reset::{ResetReason, VertexReset};
 pub use worker_timeouts::WorkerTimeouts;

@@ -14,7 +14,7 @@ const SOURCE_PARALLELISM_MAX: u32 = 1024;
 
 /// What is known of a finished input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct InputStatistics {
+pub(crate) struct InputStatistics {
     /// How many subtasks produced it.
     pub producer_parallelism: u32,
     /// Into how many subpartitions each of them divided it.
@@ -32,7 +32,7 @@ pub struct InputStatistics {
 /// # Panics
 /// When `graph` is not valid, `inputs` are not those of `vertex`, or its all-to-all inputs have
 /// different numbers of subpartitions.
-pub fn plan_vertex(
+pub(crate) fn plan_vertex(
     graph: &JobGraph,
     vertex: JobVertexId,
     inputs: &[InputStatistics],

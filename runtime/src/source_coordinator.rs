@@ -18,7 +18,7 @@ use subtask_splits::SubtaskSplits;
 /// Invariant: each split is left to hand out, or owned by one subtask, within which at most one
 /// attempt holds it. Memory is in proportion to splits and attempts; a request costs O(log n).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SourceCoordinator {
+pub(crate) struct SourceCoordinator {
     /// None before discovery.
     enumerator: Option<SplitEnumerator>,
     /// Subtasks that own splits, or of which it is known that they own none.
@@ -27,10 +27,10 @@ pub struct SourceCoordinator {
 
 impl SourceCoordinator {
     /// Most splits of one source: discovery is one record of the log, snapshots hold them all.
-    pub const SPLITS_MAX: usize = 1_000_000;
+    pub(crate) const SPLITS_MAX: usize = 1_000_000;
 
     /// A coordinator that was never started.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 

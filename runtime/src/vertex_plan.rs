@@ -80,7 +80,7 @@ impl InputRange {
 
 /// Names what is read of one data set: a hash over (subtask, generation) of each producer that is
 /// read, ascending by subtask.
-pub fn input_id(producers: impl Iterator<Item = (u32, u32)>) -> InputId {
+pub(crate) fn input_id(producers: impl Iterator<Item = (u32, u32)>) -> InputId {
     let mut hasher = StableHasher::new("input");
     for (subtask, generation) in producers {
         hasher.number(u64::from(subtask));
