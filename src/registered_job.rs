@@ -7,6 +7,7 @@ use std::{
 
 use clap::{ArgMatches, Args, Command};
 use regrow_protocol::{decode, encode};
+use regrow_runtime::with_causes;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -34,11 +35,11 @@ impl RegisteredJob {
         let parse = |matches: &ArgMatches| {
             let arguments = A::from_arg_matches(matches)?;
             encode(&arguments)
-                .map_err(|error| clap::Error::raw(clap::error::ErrorKind::Io, chain(&error)))
+                .map_err(|error| clap::Error::raw(clap::error::ErrorKind::Io, with_causes(&error)))
         };
         let build = move |environment: &Environment, arguments: &[u8]| {
             let arguments = decode(arguments).map_err(|error| {
-                format!("the recorded arguments are not those of this job: {}", chain(&error))
+                format!("the recorded arguments are not those of this job: {}", with_causes(&error))
             })?;
             builder(environment, arguments)
         };
@@ -69,18 +70,6 @@ impl RegisteredJob {
         job.graph.validate().map_err(|error| error.to_string())?;
         Ok((job, used))
     }
-}
-
-/// An error with all its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {

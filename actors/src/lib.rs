@@ -4,7 +4,6 @@ pub mod archive;
 mod dispatcher;
 mod durable_file;
 mod effects;
-mod error_text;
 mod event_writer;
 pub mod gateway;
 mod job_master;

@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 use regrow_actors::launch::LocalRun;
-use regrow_runtime::{Fate, KillHow, KillPoint, KillWhen, Options, RecoveryReport};
+use regrow_runtime::{Fate, KillHow, KillPoint, KillWhen, Options, RecoveryReport, with_causes};
 use serde_json::json;
 
 use super::{
@@ -21,7 +21,6 @@ use crate::{
     job_arguments::JobArguments,
     jobs::{Jobs, word_count::WordCount},
     program_factory::ProgramFactory,
-    registered_job::chain,
 };
 
 /// Tasks that read the text: many more than slots, so that some are done when the kill comes.
@@ -87,12 +86,12 @@ fn local_run(
     output: &Path,
 ) -> Result<LocalRun, CliError> {
     let word_count = WordCount { input: input.to_owned(), output: output.to_owned() };
-    let arguments =
-        regrow_protocol::encode(&word_count).map_err(|error| CliError::Failed(chain(&error)))?;
+    let arguments = regrow_protocol::encode(&word_count)
+        .map_err(|error| CliError::Failed(with_causes(&error)))?;
     let arguments = JobArguments { working_directory: None, overwrite: false, arguments };
     let key = "execution.batch.adaptive.auto-parallelism.default-source-parallelism";
     let options = Options::from_settings([(key, SOURCE_TASKS)])
-        .map_err(|error| CliError::Failed(chain(&error)))?;
+        .map_err(|error| CliError::Failed(with_causes(&error)))?;
     let half_way = || vec![KillPoint { when: KillWhen::Percent(50), how: KillHow::Stop }];
     let kills = flags.kill_jobmaster_at.clone();
     Ok(LocalRun {

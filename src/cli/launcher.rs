@@ -6,11 +6,10 @@ use std::sync::{
 };
 
 use regrow_actors::launch::{CancelHandle, LaunchError, LocalResult, LocalRun, RunUpdate};
-use regrow_runtime::{JobState, RecoveryReport};
+use regrow_runtime::{JobState, RecoveryReport, with_causes};
 use serde_json::json;
 
 use super::{console::Console, error::CliError, progress::Progress};
-use crate::registered_job::chain;
 
 /// Exit code after a second Ctrl-C, as shells have it for an interrupt.
 const INTERRUPTED: i32 = 130;
@@ -56,7 +55,7 @@ pub(crate) fn launch(
 
 /// What is wrong before a job is accepted is usage; after it the job failed.
 fn launch_error(error: &LaunchError, accepted: bool) -> CliError {
-    let text = chain(error);
+    let text = with_causes(error);
     if accepted { CliError::Failed(text) } else { CliError::Usage(text) }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use regrow_actors::{archive::Archive, recovery_reports};
 use regrow_protocol::JobId;
-use regrow_runtime::RecoveryReport;
+use regrow_runtime::{RecoveryReport, with_causes};
 use regrow_store::verify;
 use serde_json::json;
 
@@ -15,9 +15,8 @@ use super::{
     event_text::{event_json, event_line},
     recovery_summary::{fate_json, full},
     run_flags::DataFlags,
-    stored_events::{self, StoredEvents, damage_text, unknown_job},
+    stored_events::{self, StoredEvents, unknown_job},
 };
-use crate::registered_job::chain;
 
 /// A job and where it is kept.
 #[derive(Debug, Args)]
@@ -108,11 +107,11 @@ pub(crate) fn recovery(flags: &JobFlags, console: &Console) -> Result<(), CliErr
 /// The reports of a job that is not over, or of the last one of that name that ended.
 fn reports(data_directory: &Path, job: &JobId) -> Result<Vec<RecoveryReport>, CliError> {
     let unfinished = recovery_reports::of_unfinished(data_directory, job);
-    if let Some(reports) = unfinished.map_err(|error| CliError::Failed(chain(&error)))? {
+    if let Some(reports) = unfinished.map_err(|error| CliError::Failed(with_causes(&error)))? {
         return Ok(reports);
     }
     let archived = Archive::new(data_directory).read(job);
-    let archived = archived.map_err(|error| CliError::Failed(chain(&error)))?;
+    let archived = archived.map_err(|error| CliError::Failed(with_causes(&error)))?;
     archived.map(|archived| archived.reports).ok_or_else(|| unknown_job(data_directory, job))
 }
 
@@ -126,10 +125,10 @@ pub(crate) fn store(command: &StoreCommand, console: &Console) -> Result<(), Cli
 
 fn verify_store(flags: &StoreFlags, console: &Console) -> Result<(), CliError> {
     let mut store = stored_events::open(&flags.path()?)?;
-    let reports = verify(&mut *store).map_err(|error| CliError::Failed(chain(&error)))?;
+    let reports = verify(&mut *store).map_err(|error| CliError::Failed(with_causes(&error)))?;
     let mut damaged = 0;
     for report in &reports {
-        let damage = report.damage.as_ref().map(damage_text);
+        let damage = report.damage.as_ref().map(ToString::to_string);
         damaged += usize::from(damage.is_some());
         if flags.json {
             let line = json!({
@@ -156,7 +155,7 @@ fn verify_store(flags: &StoreFlags, console: &Console) -> Result<(), CliError> {
 
 fn dump_store(flags: &StoreFlags, console: &Console) -> Result<(), CliError> {
     let mut store = stored_events::open(&flags.path()?)?;
-    for run in store.runs().map_err(|error| CliError::Failed(chain(&error)))? {
+    for run in store.runs().map_err(|error| CliError::Failed(with_causes(&error)))? {
         if !flags.json {
             console.result(&format!("run {run}"));
         }

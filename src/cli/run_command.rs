@@ -12,7 +12,7 @@ use regrow_actors::{
     task::TaskFactory as _,
 };
 use regrow_protocol::JobId;
-use regrow_runtime::JobState;
+use regrow_runtime::{JobState, with_causes};
 
 use super::{
     console::Console,
@@ -21,7 +21,7 @@ use super::{
     output_check::{check_free, check_inputs_stay},
     run_flags::RunFlags,
 };
-use crate::{job_arguments::JobArguments, program_factory::ProgramFactory, registered_job::chain};
+use crate::{job_arguments::JobArguments, program_factory::ProgramFactory};
 
 /// Interrupted runs that are named at most.
 const NAMED_RUNS_MAX: usize = 10;
@@ -50,9 +50,9 @@ pub(crate) fn run(
     };
     let data_directory = absolute(&flags.data.directory())?;
     let InterruptedRuns { runs: interrupted, unreadable } =
-        interrupted_runs(&data_directory).map_err(|error| CliError::Usage(chain(&error)))?;
+        interrupted_runs(&data_directory).map_err(|error| CliError::Usage(with_causes(&error)))?;
     for error in &unreadable {
-        console.say(&chain(error));
+        console.say(&with_causes(error));
     }
     let named = match behind {
         Some((name, behind)) => Some((name, arguments(&factory, name, behind, flags.overwrite)?)),
@@ -69,8 +69,10 @@ pub(crate) fn run(
         name_interrupted(&interrupted, &request.job, &data_directory, program, console);
         request
     };
-    let options =
-        flags.data.options(&request.settings).map_err(|error| CliError::Usage(chain(&error)))?;
+    let options = flags
+        .data
+        .options(&request.settings)
+        .map_err(|error| CliError::Usage(with_causes(&error)))?;
     let run = LocalRun {
         job: request.job,
         job_name: request.job_name,

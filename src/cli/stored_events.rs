@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use regrow_actors::archive::Archive;
 use regrow_protocol::{Epoch, JobId, RunId};
-use regrow_runtime::{EventBatch, JobEvent, decode_batch};
-use regrow_store::{EventStore, FileStore, LogDamage, SledStore, StoreError};
+use regrow_runtime::{EventBatch, JobEvent, decode_batch, with_causes};
+use regrow_store::{EventStore, FileStore, SledStore, StoreError};
 
 use super::error::CliError;
-use crate::{nearest::nearest, registered_job::chain};
+use crate::nearest::nearest;
 
 /// An event with its place.
 pub(crate) struct StoredEvent {
@@ -37,7 +37,7 @@ impl StoredEvents {
             let EventBatch { epoch, first, events, version: _ } = match decode_batch(bytes) {
                 Ok(batch) => batch,
                 Err(error) => {
-                    found.damage = Some(format!("batch {number}: {}", chain(&error)));
+                    found.damage = Some(format!("batch {number}: {}", with_causes(&error)));
                     return found;
                 }
             };
@@ -66,7 +66,8 @@ pub(crate) fn of_job(data_directory: &Path, job: &JobId) -> Result<StoredEvents,
         return Ok(all);
     }
     let archive = Archive::new(data_directory);
-    let batches = archive.read_batches(job).map_err(|error| CliError::Failed(chain(&error)))?;
+    let batches =
+        archive.read_batches(job).map_err(|error| CliError::Failed(with_causes(&error)))?;
     let batches = batches.ok_or_else(|| unknown_job(data_directory, job))?;
     Ok(StoredEvents::decode(batches.iter().map(Vec::as_slice)))
 }
@@ -76,7 +77,7 @@ pub(crate) fn of_run(store: &mut dyn EventStore, run: RunId) -> Result<StoredEve
     let log = store.read_log(run).map_err(failed)?;
     let mut events = StoredEvents::decode(log.batches.iter().map(|batch| batch.bytes.as_slice()));
     if let Some(damage) = &log.damage {
-        events.damage.get_or_insert_with(|| damage_text(damage));
+        events.damage.get_or_insert_with(|| damage.to_string());
     }
     Ok(events)
 }
@@ -115,13 +116,6 @@ pub(crate) fn unknown_job(data_directory: &Path, job: &JobId) -> CliError {
     ))
 }
 
-/// A damage in words.
-pub(crate) fn damage_text(damage: &LogDamage) -> String {
-    let LogDamage { segment, sequence, offset, reason } = damage;
-    let offset = offset.map_or_else(String::new, |offset| format!(", offset {offset}"));
-    format!("batch {sequence} (segment {segment}{offset}): {reason}")
-}
-
 fn failed(error: StoreError) -> CliError {
-    CliError::Failed(chain(&error))
+    CliError::Failed(with_causes(&error))
 }

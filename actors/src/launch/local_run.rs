@@ -8,7 +8,7 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use regrow_protocol::{DataDirectoryId, RunId, SubmissionId, TaskFailure, WorkerId};
-use regrow_runtime::{JobSubmission, StoreKind};
+use regrow_runtime::{JobSubmission, StoreKind, with_causes};
 use regrow_store::{EventStore, FileStore, MemoryStore, SledStore};
 use tokio::time::Instant;
 use tracing::warn;
@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{
     dispatcher::{ClientUpdate, SubmitError},
-    error_text::with_causes,
     run_directory::RunDirectory,
     store_runner::{OpenStore, StoreThread},
     user_code::guarded,

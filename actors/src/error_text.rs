@@ -1,3 +1,0 @@
-//! Errors as one line of text.
-
-pub(crate) use regrow_runtime::with_causes;
