@@ -62,7 +62,9 @@ impl<W: Write> CsvLines<W> {
     }
 
     /// Writes what is buffered and gives the output back.
-    pub(crate) fn finish(self) -> io::Result<W> {
+    pub(crate) fn finish(mut self) -> io::Result<W> {
+        // The error of `into_inner` keeps no more than the kind of what the output said.
+        self.writer.flush()?;
         self.writer.into_inner().map_err(|error| io::Error::from(error.error().kind()))
     }
 }
@@ -103,6 +105,25 @@ mod tests {
     fn fields_are_quoted_where_rfc_4180_asks_for_it() {
         let found = lines(&[("plain", 1), ("a,b", 2), ("say \"no\"", 3), ("a\nb\rc", 4), ("", 5)]);
         assert_eq!(found, "plain,1\n\"a,b\",2\n\"say \"\"no\"\"\",3\n\"a\nb\rc\",4\n,5\n");
+    }
+
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::Error::new(io::ErrorKind::StorageFull, "cannot write the file x"))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_an_output_says_when_it_is_full_is_kept() {
+        let mut lines = CsvLines::new(Full);
+        lines.text("field").and_then(|()| lines.end()).unwrap();
+        assert_eq!(lines.finish().err().unwrap().to_string(), "cannot write the file x");
     }
 
     proptest! {
