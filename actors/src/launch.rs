@@ -46,6 +46,12 @@ pub struct LocalRun {
 /// What happens while a job runs, in order.
 #[derive(Clone, Debug)]
 pub enum RunUpdate {
+    /// The event store of the interrupted run is gone, though its workers' output is there: the
+    /// job begins again.
+    StoreGone {
+        /// Where the store was.
+        path: PathBuf,
+    },
     /// The job is accepted and recorded, or the run that was there goes on.
     Accepted {
         /// Which job.
@@ -133,6 +139,9 @@ pub enum LaunchError {
     /// died: all is kept, and the job stays resumable.
     #[error("the job cannot go on: {0}; what is finished is kept, and the job can be resumed")]
     Abandoned(String),
+    /// The job could not be recorded: nothing ran, and nothing of it is left.
+    #[error("the job was not accepted: {0}")]
+    NotAccepted(String),
     /// The workers of this process cannot be started.
     #[error("cannot start the workers")]
     Workers(#[source] Box<dyn std::error::Error + Send + Sync>),

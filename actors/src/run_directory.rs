@@ -68,6 +68,17 @@ impl RunDirectory {
         self.path.join("shuffle")
     }
 
+    /// Whether workers stored something and the event store, which comes first, is gone.
+    pub(crate) fn lost_its_store(&self) -> bool {
+        let is_empty =
+            |path: &Path| fs::read_dir(path).map_or(true, |mut all| all.next().is_none());
+        let workers = fs::read_dir(self.shuffle()).into_iter().flatten().flatten();
+        let mut stored =
+            workers.flat_map(|worker| fs::read_dir(worker.path()).into_iter().flatten());
+        is_empty(&self.store())
+            && stored.any(|entry| entry.is_ok_and(|entry| entry.path().is_dir()))
+    }
+
     /// What an earlier process wrote, if there was one and the run can go on.
     ///
     /// # Errors

@@ -27,9 +27,10 @@ pub(crate) fn launch(
     console: &Arc<Console>,
     quiet: bool,
 ) -> Result<Launched, CliError> {
-    console.say(&format!("job {}", run.job));
     let cancel = CancelHandle::default();
+    // Before the job is named: who reads its name may send Ctrl-C.
     cancel_on_interrupt(cancel.clone(), Arc::clone(console))?;
+    console.say(&format!("job {}", run.job));
     let accepted = Arc::new(AtomicBool::new(false));
     let progress = Progress::new(Arc::clone(console), quiet);
     let mut recoveries = Vec::new();
@@ -39,7 +40,8 @@ pub(crate) fn launch(
             match update {
                 RunUpdate::Accepted { .. } => accepted.store(true, Ordering::Relaxed),
                 RunUpdate::Recovered(report) => recoveries.push(*report),
-                RunUpdate::Status(_)
+                RunUpdate::StoreGone { .. }
+                | RunUpdate::Status(_)
                 | RunUpdate::JobMasterLost { .. }
                 | RunUpdate::CancelAnswered { .. } => {}
             }

@@ -125,6 +125,8 @@ impl Screen {
 
     fn show(&mut self, update: &RunUpdate) {
         match update {
+            RunUpdate::StoreGone { path } => self
+                .say(&format!("the event store {} is gone: the job begins again", path.display())),
             RunUpdate::Accepted { resumed: false, .. } => {}
             RunUpdate::Accepted { job, resumed: true, .. } => {
                 self.say(&format!("resuming the interrupted run of job {job}"));

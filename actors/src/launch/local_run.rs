@@ -55,6 +55,9 @@ impl LocalRun {
         if fresh {
             directory.clear()?;
         }
+        if !fresh && directory.lost_its_store() {
+            updates(RunUpdate::StoreGone { path: directory.store() });
+        }
         let (caller, heard) = unbounded();
         let store = open_store(kind, directory.store(), caller.clone())?;
         if fresh {
@@ -221,7 +224,10 @@ fn end(
     if !needed && let Err(error) = directory.remove() {
         warn!(error = %with_causes(&error), "something of the run is left");
     }
-    result
+    match result {
+        Err(LaunchError::Abandoned(reason)) if !needed => Err(LaunchError::NotAccepted(reason)),
+        other => other,
+    }
 }
 
 fn random_bits() -> Result<u128, LaunchError> {
