@@ -9,8 +9,6 @@ use super::stored_events::StoredEvent;
 /// An event as one JSON object: `epoch`, `sequence`, `event` (its name) and its fields.
 pub(crate) fn event_json(stored: &StoredEvent) -> Value {
     let mut object = Map::new();
-    object.insert("epoch".to_owned(), json!(stored.epoch.number()));
-    object.insert("sequence".to_owned(), json!(stored.sequence));
     match serde_json::to_value(&stored.event) {
         Ok(Value::Object(variant)) => {
             for (name, fields) in variant {
@@ -25,6 +23,9 @@ pub(crate) fn event_json(stored: &StoredEvent) -> Value {
             object.insert("error".to_owned(), Value::String(error.to_string()));
         }
     }
+    // Last: an event's own field of that name is the same epoch in another form.
+    object.insert("epoch".to_owned(), json!(stored.epoch.number()));
+    object.insert("sequence".to_owned(), json!(stored.sequence));
     Value::Object(object)
 }
 
@@ -118,6 +119,7 @@ fn delta_text(delta: &CoordinatorDelta) -> String {
 #[cfg(test)]
 mod tests {
     use regrow_protocol::Epoch;
+    use regrow_runtime::PreviousLife;
 
     use super::*;
 
@@ -129,6 +131,10 @@ mod tests {
             event_json(&stored),
             json!({"epoch": 1_048_576, "sequence": 7, "event": "FailureDecided", "error": "no"})
         );
+        let previous = PreviousLife::None;
+        let event = JobEvent::EpochStarted { epoch: Epoch::new(1, 0), previous, sealed: None };
+        let stored = StoredEvent { event, ..stored };
+        assert_eq!(event_json(&stored)["epoch"], 1_048_576);
         let stored = StoredEvent { event: JobEvent::CommitFinished, ..stored };
         assert_eq!(event_json(&stored)["event"], "CommitFinished");
     }

@@ -65,6 +65,12 @@ pub(crate) fn of_job(data_directory: &Path, job: &JobId) -> Result<StoredEvents,
         }
         return Ok(all);
     }
+    if store.parent().is_some_and(Path::is_dir) {
+        return Err(CliError::Failed(format!(
+            "the events of job {job} are in no store: they are kept in memory by the process that \
+             runs it, or were lost with it"
+        )));
+    }
     let archive = Archive::new(data_directory);
     let batches =
         archive.read_batches(job).map_err(|error| CliError::Failed(with_causes(&error)))?;
