@@ -6,9 +6,17 @@ use std::{
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
+
+/// How long a test waits for something that is to happen, before it fails.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How often it looks.
+const LOOK_INTERVAL: Duration = Duration::from_millis(3);
 
 /// A directory in which the program runs.
 pub(crate) struct Sandbox {
@@ -72,10 +80,81 @@ impl Sandbox {
         answer
     }
 
+    /// Runs a shell script, in which `$0` is the program, with mounts of its own; none where the
+    /// system does not let it mount, which the script says with exit code 99.
+    #[expect(clippy::print_stdout, reason = "who reads the tests' output is told")]
+    pub(crate) fn with_mounts(&self, script: &str) -> Option<Answer> {
+        let mut shell = Command::new("unshare");
+        shell.args(["-rm", "sh", "-c", script, env!("CARGO_BIN_EXE_regrow")]);
+        let output = shell.current_dir(self.directory.path()).stdin(Stdio::null()).output();
+        let answer = output.ok().map(|output| Answer::new(&output));
+        let answer = answer
+            .filter(|answer| answer.code != Some(99) && !answer.err.contains("unshare failed"));
+        if answer.is_none() {
+            println!("skipped: this system lets nobody mount a disk in a namespace of its own");
+        }
+        answer
+    }
+
     /// Starts the program.
     pub(crate) fn start(&self, line: &str) -> Running {
         let child = self.command(line).spawn().expect("the program starts");
         Running { child, said: Vec::new() }
+    }
+
+    /// Waits until `happened`; fails the test if it never does.
+    pub(crate) fn wait_until(&self, what: &str, happened: impl Fn(&Self) -> bool) {
+        let began = Instant::now();
+        while !happened(self) {
+            assert!(began.elapsed() < PATIENCE, "waited in vain until {what}");
+            thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
+    /// Waits until the ledger called `name` tells of `count` starts in `stage`.
+    pub(crate) fn wait_for_starts(&self, name: &str, stage: u32, count: usize) {
+        self.wait_until(&format!("{count} tasks of stage {stage} started"), |sandbox| {
+            let text = fs::read_to_string(sandbox.path(name)).unwrap_or_default();
+            let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+            let lines = whole.lines().map(LedgerLine::read);
+            let starts = lines.filter(|line| {
+                line.event == "start" && line.subtask.is_some_and(|subtask| subtask.0 == stage)
+            });
+            starts.count() >= count
+        });
+    }
+
+    /// All files under `name` whose path holds `part`, sorted.
+    pub(crate) fn files(&self, name: &str, part: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut directories = vec![self.path(name)];
+        while let Some(directory) = directories.pop() {
+            let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+            let (below, files): (Vec<_>, Vec<_>) =
+                entries.map(|entry| entry.path()).partition(|path| path.is_dir());
+            directories.extend(below);
+            found.extend(files);
+        }
+        found.retain(|path| path.to_string_lossy().contains(part));
+        found.sort();
+        found
+    }
+
+    /// The one file under `name` whose path holds `part`.
+    pub(crate) fn file(&self, name: &str, part: &str) -> PathBuf {
+        let mut found = self.files(name, part);
+        let file = found.pop().unwrap_or_else(|| panic!("{name} holds no {part}"));
+        assert!(found.is_empty(), "{name} holds several {part}: {found:?}");
+        file
+    }
+
+    /// Checks that nothing of any run is left but its archive (P5).
+    pub(crate) fn assert_nothing_left(&self) {
+        let left: Vec<PathBuf> = fs::read_dir(self.path(".regrow/runs"))
+            .expect("there were runs")
+            .map(|entry| entry.expect("it can be listed").path())
+            .collect();
+        assert!(left.is_empty(), "this is left: {left:?}");
     }
 
     /// The ledger called `name`.
@@ -173,6 +252,23 @@ impl Running {
         self.child.wait().expect("it was killed");
     }
 
+    /// Lets the program run for `time`, or to its end; says whether it ended.
+    pub(crate) fn ends_within(&mut self, time: Duration) -> bool {
+        let began = Instant::now();
+        while began.elapsed() < time {
+            if self.child.try_wait().expect("it can be asked").is_some() {
+                return true;
+            }
+            thread::sleep(LOOK_INTERVAL);
+        }
+        false
+    }
+
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends Ctrl-C.
     pub(crate) fn interrupt(&self) {
         let sent = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
@@ -216,6 +312,16 @@ impl LedgerLine {
 /// How many lines have `event`.
 pub(crate) fn count(ledger: &[LedgerLine], event: &str) -> usize {
     ledger.iter().filter(|line| line.event == event).count()
+}
+
+/// What started in a later epoch than the first, sorted.
+pub(crate) fn later_starts(ledger: &[LedgerLine]) -> Vec<(u32, u32)> {
+    let first = ledger.iter().map(|line| line.epoch).min();
+    let later = |line: &&LedgerLine| line.event == "start" && Some(line.epoch) > first;
+    let mut starts: Vec<(u32, u32)> =
+        ledger.iter().filter(later).filter_map(|line| line.subtask).collect();
+    starts.sort_unstable();
+    starts
 }
 
 /// Checks P1: what ended in an epoch starts in no later one.
