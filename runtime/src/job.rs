@@ -217,7 +217,35 @@ impl Job {
         self.recorded.graph()
     }
 
+    /// Whether an input is the word of a worker that is not there: one that comes back says it again.
+    fn is_of_a_stranger(&self, input: &Input) -> bool {
+        match input {
+            Input::WorkerRegistered { worker, .. } => !self.workers.knows(worker.worker),
+            Input::PartitionsReported { worker, .. }
+            | Input::TaskFinished { worker, .. }
+            | Input::TaskFailed { worker, .. }
+            | Input::SplitRequested { worker, .. } => !self.workers.knows(*worker),
+            Input::WorkerConnected { .. }
+            | Input::WorkerDisconnected { .. }
+            | Input::WorkerLost { .. }
+            | Input::SlotsGranted { .. }
+            | Input::SplitsDiscovered { .. }
+            | Input::OutputPrepared { .. }
+            | Input::StagedFilesVerified { .. }
+            | Input::CommitEnded { .. }
+            | Input::CancelRequested
+            | Input::Persisted { .. }
+            | Input::LogDegraded { .. }
+            | Input::LogReopened
+            | Input::SnapshotWanted
+            | Input::Woken => false,
+        }
+    }
+
     fn take_in(&mut self, input: Input, out: &mut Decision) {
+        if self.is_of_a_stranger(&input) {
+            return;
+        }
         match input {
             Input::WorkerConnected { worker } => self.worker_connected(worker, out),
             Input::WorkerRegistered { worker, inventory } => {

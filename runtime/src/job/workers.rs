@@ -103,6 +103,11 @@ impl Workers {
         !self.free.is_empty()
     }
 
+    /// Whether a connection to a worker was told of, and not yet its loss.
+    pub(super) fn knows(&self, worker: WorkerId) -> bool {
+        self.by_id.get(&worker).is_some_and(|worker| worker.heard_of)
+    }
+
     /// What a worker told of itself.
     pub(super) fn description(&self, worker: WorkerId) -> Option<WorkerDescription> {
         self.by_id.get(&worker)?.description

@@ -70,6 +70,8 @@ pub(crate) struct Seen {
     pub(crate) lives: u32,
     /// Attempts sealed although they had been told to stop.
     pub(crate) late_seals: u32,
+    /// Messages that came again, late.
+    pub(crate) repeated: u32,
     /// Finishes that only a file or report proved.
     pub(crate) found: u32,
 }
@@ -78,6 +80,7 @@ impl Seen {
     pub(crate) fn add(&mut self, other: Self) {
         self.lives += other.lives;
         self.late_seals += other.late_seals;
+        self.repeated += other.repeated;
         self.found += other.found;
     }
 }
@@ -185,9 +188,14 @@ impl World {
             return;
         }
         let lane = full[self.rng.below(full.len())];
-        if let Some(input) = self.mail[lane].pop_front() {
-            self.feed(input);
+        let Some(input) = self.mail[lane].pop_front() else { return };
+        let said = !matches!(input, Input::WorkerConnected { .. } | Input::WorkerLost { .. });
+        let from_worker = lane + 1 < self.mail.len();
+        if from_worker && said && self.faults != Faults::None && self.rng.chance(3) {
+            self.seen.repeated += 1;
+            self.mail[lane].push_back(input.clone());
         }
+        self.feed(input);
     }
 
     fn flush(&mut self) {
