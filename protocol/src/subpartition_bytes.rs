@@ -39,6 +39,11 @@ impl SubpartitionBytes {
         })
     }
 
+    /// How many bytes it takes itself.
+    pub fn room(&self) -> u64 {
+        self.packed.len() as u64
+    }
+
     /// Bytes of all subpartitions together.
     pub fn total(&self) -> u64 {
         self.iter().fold(0, |total, (_, count)| total.saturating_add(count))

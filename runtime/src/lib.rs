@@ -14,6 +14,7 @@ mod coordinator;
 mod decision;
 mod epoch_fence;
 mod error_text;
+mod event_weight;
 mod input;
 mod job;
 mod job_event;

@@ -4,7 +4,6 @@ use std::{
     time::Duration,
 };
 
-use regrow_protocol::encode;
 use regrow_runtime::decode_batch;
 use regrow_store::MemoryStore;
 
@@ -139,7 +138,7 @@ fn rule_3_1_events_are_stored_an_interval_after_the_first() {
 #[test]
 fn rule_3_1_a_full_buffer_is_stored_at_once() {
     simulate(async {
-        let bytes = encode(&event("a")).unwrap().len() as u64;
+        let bytes = event("a").approximate_bytes();
         let options = Options { write_buffer_bytes: 2 * bytes, ..Options::default() };
         let mut scene = Scene::new(&options);
         scene.append(event("a"), Flush::Whenever);

@@ -2,7 +2,6 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use regrow_protocol::encode;
 use regrow_runtime::{Flush, JobEvent, Lsn};
 use tokio::time::Instant;
 
@@ -45,8 +44,7 @@ impl WriteBuffer {
     pub(super) fn add(&mut self, append: Append, now: Instant) {
         self.upto = self.upto.max(append.upto);
         for event in append.events {
-            // An event that cannot be encoded is reported when its batch is.
-            let bytes = encode(&event).map_or(0, |bytes| bytes.len() as u64);
+            let bytes = event.approximate_bytes();
             self.bytes += bytes;
             self.events.push_back((bytes, event));
         }

@@ -37,6 +37,16 @@ fn the_bytes_of_version_1_never_change() {
 }
 
 #[test]
+fn the_approximate_size_of_an_event_is_right_within_a_factor_of_four() {
+    for event in one_of_each_event() {
+        let exact = encode(&event).unwrap().len() as u64;
+        let approximate = event.approximate_bytes();
+        let fits = approximate <= 4 * exact.max(100) && exact <= 4 * approximate;
+        assert!(fits, "{exact} bytes, not about {approximate}: {event:?}");
+    }
+}
+
+#[test]
 fn batches_of_released_versions_stay_readable() {
     let golden = from_hex(include_str!("../../tests/golden/event_batch_v1.hex"));
     let batch = decode_batch(&golden).unwrap();
