@@ -53,7 +53,11 @@ impl Drop for TemporaryFile {
         if self.path.as_os_str().is_empty() {
             return;
         }
-        if let Err(error) = unless_gone(fs::remove_file(&self.path)) {
+        // Its room must be free at once: a process that is just being started may hold the file open
+        // for a moment, and then removing it alone frees nothing.
+        if let Err(error) =
+            self.file.set_len(0).and_then(|()| unless_gone(fs::remove_file(&self.path)))
+        {
             warn!(path = %self.path.display(), %error, "cannot remove an unsealed file");
         }
     }

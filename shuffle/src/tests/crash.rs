@@ -81,6 +81,9 @@ fn check(root: &Path, sealed: &[u32]) {
         inventory.finished.iter().map(|record| record.attempt.subtask).collect();
     assert!(sealed.iter().all(|subtask| attempts.contains(subtask)), "{sealed:?} {attempts:?}");
     let run = root.join(directory.id().to_string()).join(RUN.to_string());
+    if inventory.finished.is_empty() && !run.exists() {
+        return; // It was killed before it made the directory of the run.
+    }
     for entry in fs::read_dir(run).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(!name.contains(".tmp"), "{name}");

@@ -24,7 +24,10 @@ fn read_damaged(
     for found in &inventory.finished {
         assert_eq!(found, sealed, "a damaged file proves something else");
     }
-    assert_eq!(inventory.finished.is_empty(), !inventory.damaged.is_empty());
+    // An empty log of finishes proves nothing and lacks nothing.
+    let empty_log = sealed.outputs.is_empty() && bytes.is_empty();
+    let told = inventory.finished.is_empty() != inventory.damaged.is_empty();
+    assert!(empty_log || told, "{inventory:?}");
     (fixture, results)
 }
 
