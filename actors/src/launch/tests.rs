@@ -66,6 +66,7 @@ impl Scene {
     fn check_ledger(&self, kills: usize) {
         let text = fs::read_to_string(self.root.path().join("ledger")).unwrap();
         let mut ended: BTreeMap<(String, String), u64> = BTreeMap::new();
+        let mut started = BTreeSet::new();
         let mut found = 0;
         for line in text.lines() {
             let words: Vec<&str> = line.split(' ').collect();
@@ -76,6 +77,7 @@ impl Scene {
                 "start" => {
                     let before = ended.get(&subtask).filter(|before| **before < epoch);
                     assert_eq!(before, None, "{line} after its end; all:\n{text}");
+                    started.insert(subtask);
                 }
                 "end" => {
                     ended.insert(subtask, epoch);
@@ -84,7 +86,9 @@ impl Scene {
             }
         }
         assert_eq!(found, kills, "{text}");
-        assert_eq!(ended.len(), 8, "{text}");
+        // A process may be killed between a seal and the line that tells of it.
+        assert_eq!(started.len(), 8, "{text}");
+        assert!(ended.len() == 8 || kills == 0, "{text}");
     }
 }
 
