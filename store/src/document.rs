@@ -11,7 +11,7 @@
 //!     28      n  the document
 //! ```
 
-use std::path::Path;
+use std::{fmt, path::Path};
 
 use crate::{StoreError, Table};
 
@@ -31,6 +31,38 @@ const HEADER_BYTES: usize = 28;
 pub(crate) struct Document {
     pub(crate) revision: u64,
     pub(crate) bytes: Vec<u8>,
+}
+
+/// Why a document cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DocumentFlaw {
+    /// It is not what was stored.
+    Damaged(String),
+    /// A later version of this program stored it.
+    Later { format: u32 },
+}
+
+impl DocumentFlaw {
+    /// As an error of the store at `path`.
+    pub(crate) fn into_error(self, path: &Path, table: Table, key: &str) -> StoreError {
+        match self {
+            Self::Damaged(reason) => damaged(path, table, key, &reason),
+            Self::Later { format: found } => {
+                StoreError::Format { path: path.to_owned(), found, supported: FORMAT }
+            }
+        }
+    }
+}
+
+impl fmt::Display for DocumentFlaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged(reason) => f.write_str(reason),
+            Self::Later { format } => {
+                write!(f, "it has format {format}, this program reads {FORMAT}")
+            }
+        }
+    }
 }
 
 /// The name of a table, as files and trees carry it.
@@ -81,26 +113,36 @@ pub(crate) fn encode(
 }
 
 /// Reads a document; an error says what is wrong with it.
-pub(crate) fn decode(table: &str, key: &[u8], bytes: &[u8]) -> Result<Document, String> {
+pub(crate) fn decode(table: &str, key: &[u8], bytes: &[u8]) -> Result<Document, DocumentFlaw> {
+    let damaged = |reason: String| Err(DocumentFlaw::Damaged(reason));
     let Some((header, document)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
-        return Err(format!("it has {} bytes, its header alone has {HEADER_BYTES}", bytes.len()));
+        return damaged(format!(
+            "it has {} bytes, its header alone has {HEADER_BYTES}",
+            bytes.len()
+        ));
     };
     if header[..4] != MAGIC {
-        return Err("it does not begin as a document".to_owned());
+        return damaged("it does not begin as a document".to_owned());
     }
     let [format, stored] = [4, CHECKSUM_OFFSET]
         .map(|at| u32::from_le_bytes(header[at..].first_chunk().copied().unwrap_or_default()));
     let [revision, length] = [8, 16]
         .map(|at| u64::from_le_bytes(header[at..].first_chunk().copied().unwrap_or_default()));
-    if format != FORMAT {
-        return Err(format!("it has format {format}, this program reads {FORMAT}"));
+    // The checksum tells a document of a later format from one whose format was damaged.
+    let mut as_ours = header[..CHECKSUM_OFFSET].to_vec();
+    as_ours[4..8].copy_from_slice(&FORMAT.to_le_bytes());
+    let computed = checksum(&as_ours, table, key, document);
+    if format != FORMAT && stored == computed {
+        return damaged(format!("it has format {format}, its checksum is that of {FORMAT}"));
+    }
+    if format > FORMAT {
+        return Err(DocumentFlaw::Later { format });
     }
     if length != document.len() as u64 {
-        return Err(format!("it has {} bytes, {length} are announced", document.len()));
+        return damaged(format!("it has {} bytes, {length} are announced", document.len()));
     }
-    let computed = checksum(&header[..CHECKSUM_OFFSET], table, key, document);
     if stored != computed {
-        return Err(format!("it has checksum {computed:08x}, {stored:08x} is stored"));
+        return damaged(format!("it has checksum {computed:08x}, {stored:08x} is stored"));
     }
     Ok(Document { revision, bytes: document.to_vec() })
 }
@@ -145,6 +187,22 @@ mod tests {
         let bytes = encode("results", b"job", 1, b"hello").unwrap();
         assert!(decode("results", b"other", &bytes).is_err());
         assert!(decode("job-graphs", b"job", &bytes).is_err());
+    }
+
+    #[test]
+    fn log_11_a_document_of_a_later_format_is_not_a_damage() {
+        let mut bytes = encode("results", b"job", 1, b"hello").unwrap();
+        bytes[4] = 2;
+        let flipped = decode("results", b"job", &bytes).unwrap_err();
+        assert!(matches!(flipped, DocumentFlaw::Damaged(_)), "{flipped}");
+        bytes[CHECKSUM_OFFSET] ^= 1;
+        let flaw = decode("results", b"job", &bytes).unwrap_err();
+        assert_eq!(flaw, DocumentFlaw::Later { format: 2 });
+        let error = flaw.into_error(Path::new("/store"), Table::Results, "job");
+        assert!(matches!(error, StoreError::Format { found: 2, supported: 1, .. }), "{error}");
+        bytes[4] = 0;
+        let flaw = decode("results", b"job", &bytes).unwrap_err();
+        assert!(matches!(flaw, DocumentFlaw::Damaged(_)), "{flaw}");
     }
 
     #[test]

@@ -14,7 +14,16 @@ pub trait EventStore: Send {
     ///
     /// # Errors
     /// When the store cannot be written.
-    fn claim_term(&mut self) -> Result<u64, StoreError>;
+    fn claim_term(&mut self) -> Result<u64, StoreError> {
+        self.claim_term_above(0)
+    }
+
+    /// As [`claim_term`](Self::claim_term), and greater than `floor`: the highest term that is
+    /// known from elsewhere, which counts where the store has lost its own.
+    ///
+    /// # Errors
+    /// As [`claim_term`](Self::claim_term).
+    fn claim_term_above(&mut self, floor: u64) -> Result<u64, StoreError>;
 
     /// Claims `epoch` of `run`, makes durable what can be read of its log, and returns it. From
     /// here on an append of a lower epoch is refused. A run without a log has an empty one. An

@@ -153,13 +153,13 @@ impl FileStore {
         Ok(BatchPosition { segment: writer.segment(), sequence, checksum })
     }
 
-    fn try_claim_term(&self) -> Result<u64, StoreError> {
+    fn try_claim_term(&self, floor: u64) -> Result<u64, StoreError> {
         let directory = self.home.path().join("terms");
         durable::create_directory(&directory)?;
         let names = durable::names(&directory)?;
         let terms: Vec<u64> =
             names.iter().filter_map(|name| name.strip_prefix(TERM)?.parse().ok()).collect();
-        let term = terms.last().map_or(1, |highest| highest + 1);
+        let term = terms.last().map_or(0, |highest| *highest).max(floor) + 1;
         durable::create_marker(&directory.join(format!("{TERM}{term:020}")))?;
         // The highest one says all; it is durable, so the lower ones may go.
         for lower in terms {
@@ -188,9 +188,9 @@ impl FileStore {
 }
 
 impl EventStore for FileStore {
-    fn claim_term(&mut self) -> Result<u64, StoreError> {
+    fn claim_term_above(&mut self, floor: u64) -> Result<u64, StoreError> {
         self.check()?;
-        let result = self.try_claim_term();
+        let result = self.try_claim_term(floor);
         self.poison_on_failure(result)
     }
 
@@ -265,7 +265,7 @@ impl EventStore for FileStore {
         };
         match document::decode(document::table_name(table), key.as_bytes(), &bytes) {
             Ok(document) => Ok(Some(document.bytes)),
-            Err(reason) => Err(document::damaged(self.home.path(), table, key, &reason)),
+            Err(flaw) => Err(flaw.into_error(self.home.path(), table, key)),
         }
     }
 

@@ -134,10 +134,10 @@ impl MemoryStore {
 }
 
 impl EventStore for MemoryStore {
-    fn claim_term(&mut self) -> Result<u64, StoreError> {
+    fn claim_term_above(&mut self, floor: u64) -> Result<u64, StoreError> {
         self.check()?;
         let claim = |shared: &mut Shared, ()| {
-            shared.term += 1;
+            shared.term = shared.term.max(floor) + 1;
             shared.term
         };
         self.change(|_| Ok(()), claim)
@@ -225,7 +225,7 @@ impl EventStore for MemoryStore {
         };
         match document::decode(document::table_name(table), key.as_bytes(), bytes) {
             Ok(document) => Ok(Some(document.bytes)),
-            Err(reason) => Err(document::damaged(&path(), table, key, &reason)),
+            Err(flaw) => Err(flaw.into_error(&path(), table, key)),
         }
     }
 

@@ -261,8 +261,9 @@ impl SledStore {
         database.sync()
     }
 
-    fn try_claim_term(&mut self) -> Result<u64, StoreError> {
+    fn try_claim_term(&mut self, floor: u64) -> Result<u64, StoreError> {
         let witnessed = self.witness.of(TERM_KEY).map_or(0, |testimony| testimony.number);
+        let witnessed = witnessed.max(floor);
         let path = self.home.path().to_owned();
         let database = self.database()?;
         let stored = database.get(Tree::Terms, TERM_KEY)?;
@@ -270,10 +271,10 @@ impl SledStore {
         let stored = stored.map(|bytes| document::decode(name, TERM_KEY, &bytes)).transpose();
         let stored = match stored {
             Ok(document) => document.map_or(0, |document| document.revision),
-            // The witness is as good a witness, if it is there.
+            // The witness, or the caller, is as good a witness.
             Err(_) if witnessed > 0 => witnessed,
-            Err(reason) => {
-                let reason = format!("the highest term: {reason}");
+            Err(flaw) => {
+                let reason = format!("the highest term: {flaw}");
                 return Err(StoreError::Damaged { path, reason });
             }
         };
@@ -309,8 +310,8 @@ impl SledStore {
 }
 
 impl EventStore for SledStore {
-    fn claim_term(&mut self) -> Result<u64, StoreError> {
-        let result = self.try_claim_term();
+    fn claim_term_above(&mut self, floor: u64) -> Result<u64, StoreError> {
+        let result = self.try_claim_term(floor);
         self.poison_on_failure(result)
     }
 

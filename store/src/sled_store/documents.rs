@@ -21,7 +21,7 @@ impl SledStore {
         let stored = self.database()?.get(tree(table), key.as_bytes())?;
         let name = document::table_name(table);
         let stored = stored.map(|bytes| document::decode(name, key.as_bytes(), &bytes)).transpose();
-        let document = stored.map_err(|reason| document::damaged(&path, table, key, &reason))?;
+        let document = stored.map_err(|flaw| flaw.into_error(&path, table, key))?;
         let revision = document.as_ref().map_or(0, |document| document.revision);
         if revision < witnessed {
             let reason = format!("revision {witnessed} was stored, {revision} is there");

@@ -36,7 +36,8 @@ impl RunRecord {
 
     /// Reads a record; an error says what is wrong with it.
     pub(super) fn decode(run: RunId, bytes: &[u8]) -> Result<Self, String> {
-        let document = document::decode(TABLE, &run.bits().to_be_bytes(), bytes)?;
+        let document = document::decode(TABLE, &run.bits().to_be_bytes(), bytes)
+            .map_err(|flaw| flaw.to_string())?;
         let Some(bytes) = document.bytes.as_array::<20>() else {
             return Err(format!("it has {} bytes, 20 are expected", document.bytes.len()));
         };

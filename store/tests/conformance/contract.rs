@@ -158,6 +158,8 @@ fn terms_only_grow(fixture: &Fixture) {
         terms.extend([store.claim_term().unwrap(), store.claim_term().unwrap()]);
     }
     assert_eq!(terms, [1, 2, 3, 4, 5, 6]);
+    let mut store = fixture.open();
+    assert_eq!([3, 9].map(|floor| store.claim_term_above(floor).unwrap()), [7, 10]);
 }
 
 fn what_was_removed_before_a_snapshot_stays_away(fixture: &Fixture) {
