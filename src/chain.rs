@@ -6,30 +6,43 @@
 
 use regrow_actors::task::{Task, TaskContext};
 use regrow_protocol::{Split, TaskDeployment, TaskFailure};
+use regrow_runtime::Determinacy;
 
 use crate::record::Record;
 
 /// The operators of a vertex so far, from its source or input on.
 pub trait Chain: Send + Sync + 'static {
     /// What comes out.
-    type Item: Record;
+    type Item: Record + ?Sized;
 
     /// Makes the task of an attempt: the chain with `end` behind it.
-    fn task<E: Consume<Self::Item>>(&self, deployment: &TaskDeployment, end: E) -> Box<dyn Task>;
+    ///
+    /// # Errors
+    /// When the deployment is none of this chain.
+    fn task<E: Consume<Self::Item>>(
+        &self,
+        deployment: &TaskDeployment,
+        end: E,
+    ) -> Result<Box<dyn Task>, TaskFailure>;
 
     /// Appends the name of each operator, source first.
     fn describe(&self, names: &mut Vec<&'static str>);
 
     /// What it reads.
-    fn input(&self) -> ChainInput<'_>;
+    fn start(&self) -> ChainStart<'_>;
+
+    /// Whether the same input gives the same records in the same order, each time.
+    fn determinacy(&self) -> Determinacy {
+        Determinacy::Determinate
+    }
 }
 
 /// What a chain reads.
-pub enum ChainInput<'a> {
+pub enum ChainStart<'a> {
     /// Splits, which the source lists.
     Splits(&'a dyn DiscoverSplits),
-    /// The data set of a vertex before it.
-    Edge,
+    /// The data sets of vertices before it.
+    Edges,
 }
 
 /// Lists the splits of a source.
@@ -42,16 +55,12 @@ pub trait DiscoverSplits {
 }
 
 /// Takes the records of one attempt, one by one.
-pub trait Consume<R: Record>: Send + 'static {
+pub trait Consume<R: ?Sized>: Send + 'static {
     /// Takes a record.
     ///
     /// # Errors
     /// When the attempt cannot go on.
-    fn consume(
-        &mut self,
-        record: R::Ref<'_>,
-        context: &mut dyn TaskContext,
-    ) -> Result<(), TaskFailure>;
+    fn consume(&mut self, record: &R, context: &mut dyn TaskContext) -> Result<(), TaskFailure>;
 
     /// All records were given.
     ///

@@ -5,27 +5,33 @@ use std::path::Path;
 use regrow_actors::task::Task;
 use regrow_protocol::{JobVertexId, Split, TaskDeployment, TaskFailure};
 use regrow_runtime::{CoordinatorKind, Distribution, Parallelism};
+use serde::Serialize;
 
 use crate::{
-    chain::{Chain, ChainInput, VertexOperator},
-    combine::Combine,
-    counted_input::CountedInput,
-    csv_record::CsvRecord,
-    csv_sink::CsvSink,
-    emitter::Emitter,
-    environment::{Environment, NewVertex},
-    flat_map::FlatMap,
+    aggregation::{Combine, CountedInput},
+    chain::{Chain, ChainStart, VertexOperator},
+    environment::{Environment, NewVertex, VertexInput},
+    exchange::{Forward, RecordInput},
+    operators::{
+        Emitter, Filter, FlatMap, FlatMapText, Indeterminate, Map, MapPartition, PartitionFunction,
+        TextEmitter,
+    },
+    record::Record,
+    sinks::CsvSink,
 };
 
 /// Data that flows through a job: what comes out of a chain of operators.
 ///
 /// Operators that need no exchange between tasks are one vertex of the job and run in one task.
+/// Functions get records borrowed, and are shared by all tasks of a process: what a function keeps
+/// for itself belongs into [`map_partition`](Self::map_partition).
 #[must_use = "a data set that is not written anywhere is never computed"]
 pub struct DataSet<'env, C> {
-    environment: &'env Environment,
-    chain: C,
-    /// The vertex that the chain reads, for a chain that has no source.
-    producer: Option<JobVertexId>,
+    pub(crate) environment: &'env Environment,
+    pub(crate) chain: C,
+    /// What the vertex of the chain reads, for a chain that has no source.
+    inputs: Vec<VertexInput>,
+    parallelism: Parallelism,
 }
 
 /// The last step of a job: it is written somewhere.
@@ -35,74 +41,151 @@ pub struct Written {
 }
 
 impl<'env, C: Chain> DataSet<'env, C> {
-    pub(crate) fn new(
+    /// A data set that begins with a source.
+    pub(crate) fn from_source(environment: &'env Environment, chain: C) -> Self {
+        Self::reading(environment, chain, Vec::new())
+    }
+
+    /// A data set that begins with what other vertices produce.
+    pub(crate) fn reading(
         environment: &'env Environment,
         chain: C,
-        producer: Option<JobVertexId>,
+        inputs: Vec<VertexInput>,
     ) -> Self {
-        Self { environment, chain, producer }
+        Self { environment, chain, inputs, parallelism: Parallelism::Decided }
+    }
+
+    /// Sets how many tasks run the vertex that these operators are part of, instead of what is
+    /// decided from the size of its input.
+    pub fn with_parallelism(mut self, tasks: u32) -> Self {
+        self.parallelism = Parallelism::Fixed(tasks);
+        self
+    }
+
+    /// Applies `function` to each record.
+    pub fn map<O, F>(self, function: F) -> DataSet<'env, Map<C, O, F>>
+    where
+        O: Record,
+        F: Fn(&C::Item) -> O + Send + Sync + 'static,
+    {
+        self.chained(|chain| Map::new(chain, function))
+    }
+
+    /// Keeps the records for which `keep` is true.
+    pub fn filter<F>(self, keep: F) -> DataSet<'env, Filter<C, F>>
+    where
+        F: Fn(&C::Item) -> bool + Send + Sync + 'static,
+    {
+        self.chained(|chain| Filter::new(chain, keep))
+    }
+
+    /// Applies `function` to each record; what it emits are the new records.
+    pub fn flat_map<O, F>(self, function: F) -> DataSet<'env, FlatMap<C, O, F>>
+    where
+        O: Record,
+        F: Fn(&C::Item, &mut Emitter<O>) + Send + Sync + 'static,
+    {
+        self.chained(|chain| FlatMap::new(chain, function))
+    }
+
+    /// Like [`flat_map`](Self::flat_map), for functions that make texts: these are borrowed by what
+    /// comes next, and cost no allocation.
+    pub fn flat_map_text<F>(self, function: F) -> DataSet<'env, FlatMapText<C, F>>
+    where
+        F: Fn(&C::Item, &mut TextEmitter) + Send + Sync + 'static,
+    {
+        self.chained(|chain| FlatMapText::new(chain, function))
+    }
+
+    /// Gives all records of a task to a function that `make` makes for each attempt: for what needs
+    /// a state, or an end.
+    pub fn map_partition<P, N>(self, make: N) -> DataSet<'env, MapPartition<C, P, N>>
+    where
+        P: PartitionFunction<C::Item, Output: Sized>,
+        N: Fn() -> P + Send + Sync + 'static,
+    {
+        self.chained(|chain| MapPartition::new(chain, make))
     }
 
     /// Writes each record as a line of CSV (RFC 4180, without a header) to files
     /// `part-00000.csv`, ... in `directory`, which appear together when the job has finished.
     pub fn write_csv(self, directory: impl AsRef<Path>) -> Written
     where
-        C::Item: CsvRecord,
+        C::Item: Serialize,
     {
         let environment = self.environment;
         let vertex = self.end("write_csv", |chain, deployment| {
-            Ok(chain.task(deployment, CsvSink::new(deployment)?))
+            chain.task(deployment, CsvSink::new(deployment)?)
         });
         environment.add_sink(vertex, directory.as_ref());
         Written { _private: () }
     }
 
-    /// Ends the vertex of the chain.
-    fn end<F>(self, name: &'static str, make: F) -> JobVertexId
+    /// The records of this data set and of `other`, each as often as it occurs there. Both are
+    /// written out and read again; in which order is said by nothing but the number of the task.
+    pub fn union<D>(self, other: DataSet<'env, D>) -> DataSet<'env, RecordInput<C::Item>>
+    where
+        D: Chain<Item = C::Item>,
+    {
+        let environment = self.environment;
+        let inputs = vec![self.forward(), other.forward()];
+        DataSet::reading(environment, RecordInput::new("union"), inputs)
+    }
+
+    /// Says that the functions of this vertex may make other records of the same input when they
+    /// run again: by a clock, for example, or by chance. Without it, a task that runs again is taken
+    /// to write what it wrote before, and those who read that keep what they made of it.
+    pub fn indeterminate(self) -> DataSet<'env, Indeterminate<C>> {
+        self.chained(Indeterminate::new)
+    }
+
+    /// Ends the vertex; who reads it gets its records as they are, task by task.
+    pub(crate) fn forward(self) -> VertexInput {
+        let producer = self.end("forward", |chain, deployment| {
+            chain.task(deployment, Forward::new(deployment, 0))
+        });
+        VertexInput { producer, distribution: Distribution::Pointwise }
+    }
+
+    /// Puts one more operator behind the chain.
+    pub(crate) fn chained<D>(self, wrap: impl FnOnce(C) -> D) -> DataSet<'env, D> {
+        let Self { environment, chain, inputs, parallelism } = self;
+        DataSet { environment, chain: wrap(chain), inputs, parallelism }
+    }
+
+    /// Ends the vertex of the chain; `make` makes the task of an attempt.
+    pub(crate) fn end<F>(self, name: &'static str, make: F) -> JobVertexId
     where
         F: Fn(&C, &TaskDeployment) -> Result<Box<dyn Task>, TaskFailure> + Send + Sync + 'static,
     {
         let mut names = Vec::new();
         self.chain.describe(&mut names);
         names.push(name);
-        let coordinator = match self.chain.input() {
-            ChainInput::Splits(_) => Some(CoordinatorKind::Source),
-            ChainInput::Edge => None,
+        let coordinator = match self.chain.start() {
+            ChainStart::Splits(_) => Some(CoordinatorKind::Source),
+            ChainStart::Edges => None,
         };
-        let vertex = self.environment.add_vertex(NewVertex {
+        self.environment.add_vertex(NewVertex {
             name: names.join(" -> "),
-            parallelism: Parallelism::Decided,
+            parallelism: self.parallelism,
             coordinator,
+            determinacy: self.chain.determinacy(),
+            inputs: self.inputs,
             operator: Box::new(ChainOperator { chain: self.chain, make }),
-        });
-        if let Some(producer) = self.producer {
-            self.environment.add_edge(producer, vertex, Distribution::AllToAll);
-        }
-        vertex
+        })
     }
 }
 
-impl<'env, C: Chain<Item = String>> DataSet<'env, C> {
-    /// Applies `function` to each record; what it emits are the new records.
-    pub fn flat_map<F>(self, function: F) -> DataSet<'env, FlatMap<C, F>>
-    where
-        F: Fn(&str, &mut Emitter) + Send + Sync + 'static,
-    {
-        DataSet {
-            environment: self.environment,
-            chain: FlatMap::new(self.chain, function),
-            producer: self.producer,
-        }
-    }
-
-    /// Counts how often each record occurs. Counts go through the job, not records: each task
+impl<'env, C: Chain<Item: AsRef<str>>> DataSet<'env, C> {
+    /// Counts how often each text occurs. Counts go through the job, not records: each task
     /// counts what it sees before it sends it on.
     pub fn count_by_key(self) -> DataSet<'env, CountedInput> {
         let environment = self.environment;
         let producer = self.end("count_by_key", |chain, deployment| {
-            Ok(chain.task(deployment, Combine::new(deployment)))
+            chain.task(deployment, Combine::new(deployment))
         });
-        DataSet::new(environment, CountedInput, Some(producer))
+        let input = VertexInput { producer, distribution: Distribution::AllToAll };
+        DataSet::reading(environment, CountedInput, vec![input])
     }
 }
 
@@ -122,9 +205,9 @@ where
     }
 
     fn discover_splits(&self) -> Option<Result<Vec<Split>, String>> {
-        match self.chain.input() {
-            ChainInput::Splits(source) => Some(source.discover_splits()),
-            ChainInput::Edge => None,
+        match self.chain.start() {
+            ChainStart::Splits(source) => Some(source.discover_splits()),
+            ChainStart::Edges => None,
         }
     }
 }

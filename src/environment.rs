@@ -10,7 +10,7 @@ use regrow_runtime::{
     CoordinatorKind, Determinacy, Distribution, JobEdge, JobGraph, JobVertex, Parallelism, SinkSpec,
 };
 
-use crate::{chain::VertexOperator, data_set::DataSet, text_source::TextSource};
+use crate::{chain::VertexOperator, data_set::DataSet, sources::TextSource};
 
 /// Where a job is put together. A builder gets one, and does no input or output: it runs again in
 /// every process that works for the job, and must make the same job each time.
@@ -39,7 +39,17 @@ pub(crate) struct NewVertex {
     pub(crate) name: String,
     pub(crate) parallelism: Parallelism,
     pub(crate) coordinator: Option<CoordinatorKind>,
+    pub(crate) determinacy: Determinacy,
+    /// What it reads, in the order of its input gates.
+    pub(crate) inputs: Vec<VertexInput>,
     pub(crate) operator: Box<dyn VertexOperator>,
+}
+
+/// What a vertex reads of another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VertexInput {
+    pub(crate) producer: JobVertexId,
+    pub(crate) distribution: Distribution,
 }
 
 impl Environment {
@@ -60,7 +70,7 @@ impl Environment {
     pub fn read_text(&self, path: impl AsRef<Path>) -> DataSet<'_, TextSource> {
         let path = self.absolute(path.as_ref());
         self.job.borrow_mut().inputs.push(path.clone());
-        DataSet::new(self, TextSource::new(path), None)
+        DataSet::from_source(self, TextSource::new(path))
     }
 
     /// `path`, made absolute.
@@ -87,19 +97,13 @@ impl Environment {
             name: vertex.name,
             parallelism: vertex.parallelism,
             coordinator: vertex.coordinator,
-            determinacy: Determinacy::Determinate,
+            determinacy: vertex.determinacy,
         });
+        for VertexInput { producer, distribution } in vertex.inputs {
+            job.graph.edges.push(JobEdge { producer, consumer: id, distribution });
+        }
         job.operators.push(vertex.operator);
         id
-    }
-
-    pub(crate) fn add_edge(
-        &self,
-        producer: JobVertexId,
-        consumer: JobVertexId,
-        distribution: Distribution,
-    ) {
-        self.job.borrow_mut().graph.edges.push(JobEdge { producer, consumer, distribution });
     }
 
     pub(crate) fn add_sink(&self, vertex: JobVertexId, directory: &Path) {

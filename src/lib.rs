@@ -31,41 +31,39 @@
 //! - Builders do no input or output, and the same arguments give the same job graph.
 //! - Memory of a task is bounded by its grant: what is larger goes to its output or to disk.
 
+mod aggregation;
 mod byte_count;
 mod chain;
 mod cli;
-mod combine;
-mod counted_input;
-mod csv_record;
-mod csv_sink;
 mod data_set;
-mod emitter;
 mod environment;
-mod flat_map;
+mod exchange;
 mod job_arguments;
 mod jobs;
-mod key_counter;
 mod nearest;
-mod partition_writer;
+mod operators;
 mod program;
 mod program_factory;
 mod record;
 mod registered_job;
-mod sorted_counts;
-mod staged_output;
+mod sinks;
+mod sources;
 #[cfg(test)]
 mod test_context;
-mod text_source;
+#[cfg(test)]
+mod test_job;
 #[cfg(test)]
 mod word_count_tests;
 
-pub use chain::{Chain, ChainInput, Consume, DiscoverSplits};
-pub use counted_input::CountedInput;
-pub use csv_record::{CsvLines, CsvRecord};
+pub use aggregation::CountedInput;
+pub use chain::{Chain, ChainStart, Consume, DiscoverSplits};
 pub use data_set::{DataSet, Written};
-pub use emitter::Emitter;
 pub use environment::Environment;
-pub use flat_map::FlatMap;
+pub use exchange::RecordInput;
+pub use operators::{
+    Emitter, Filter, FlatMap, FlatMapText, Indeterminate, Map, MapPartition, PartitionFunction,
+    TextEmitter,
+};
 pub use program::{Program, built_in_program, program};
-pub use record::Record;
-pub use text_source::TextSource;
+pub use record::{Record, RecordError};
+pub use sources::TextSource;

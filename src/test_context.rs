@@ -13,8 +13,8 @@ use regrow_protocol::{
 pub(crate) struct TestContext {
     pub(crate) deployment: TaskDeployment,
     pub(crate) splits: VecDeque<Split>,
-    /// Blocks of input 0, in order.
-    pub(crate) input: VecDeque<Vec<u8>>,
+    /// Blocks of each input, in order.
+    inputs: Vec<VecDeque<Vec<u8>>>,
     /// Blocks written: output, subpartition, bytes.
     pub(crate) written: Vec<(usize, u32, Vec<u8>)>,
     pub(crate) staged: Vec<StagedFile>,
@@ -34,7 +34,7 @@ impl TestContext {
         Self {
             deployment: deployment(subtask, staging_directory),
             splits: VecDeque::new(),
-            input: VecDeque::new(),
+            inputs: Vec::new(),
             written: Vec::new(),
             staged: Vec::new(),
             slept: Vec::new(),
@@ -58,6 +58,12 @@ impl TestContext {
         self.deployment.inputs.push(InputGate { data_set, input, subpartitions, producers });
     }
 
+    /// Gives input number `input` these blocks.
+    pub(crate) fn set_input(&mut self, input: usize, blocks: impl IntoIterator<Item = Vec<u8>>) {
+        self.inputs.resize_with(self.inputs.len().max(input + 1), VecDeque::new);
+        self.inputs[input] = blocks.into_iter().collect();
+    }
+
     /// Runs a task as a runner does, until it finishes or fails.
     pub(crate) fn run(&mut self, task: &mut dyn Task) -> Result<(), TaskFailure> {
         loop {
@@ -78,9 +84,14 @@ impl TestContext {
     /// Content of the only staged file; none if there is no such file.
     pub(crate) fn staged_text(&self) -> Option<String> {
         let [file] = self.staged.as_slice() else { return None };
+        Some(String::from_utf8(self.staged_bytes(file)).unwrap())
+    }
+
+    /// Content of a staged file, which must be as it was noted.
+    pub(crate) fn staged_bytes(&self, file: &StagedFile) -> Vec<u8> {
         let bytes = std::fs::read(self.directory.path().join(&file.staged_name)).unwrap();
         assert_eq!((bytes.len() as u64, crc32c::crc32c(&bytes)), (file.bytes, file.checksum));
-        Some(String::from_utf8(bytes).unwrap())
+        bytes
     }
 }
 
@@ -127,9 +138,8 @@ impl TaskContext for TestContext {
     }
 
     fn read_block(&mut self, input: usize, block: &mut Vec<u8>) -> Result<bool, TaskFailure> {
-        assert_eq!(input, 0);
         block.clear();
-        let Some(next) = self.input.pop_front() else { return Ok(false) };
+        let Some(next) = self.inputs[input].pop_front() else { return Ok(false) };
         block.extend_from_slice(&next);
         Ok(true)
     }

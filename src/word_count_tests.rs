@@ -34,7 +34,7 @@ fn count(input: &Path, producers: u32, memory_bytes: u64) -> Result<Vec<String>,
         context.deployment.memory_bytes = memory_bytes;
         context
             .read_from(producers, SubpartitionRange { start: subpartition, end: subpartition + 1 });
-        context.input = blocks.into();
+        context.set_input(0, blocks);
         let mut task = job.operators[1].task(&context.deployment)?;
         context.run(&mut *task)?;
         let text = context.staged_text().unwrap_or_default();

@@ -7,7 +7,7 @@ mod task;
 use clap::Args;
 use regrow_actors::task::Task;
 use regrow_protocol::{Split, SplitId, TaskDeployment, TaskFailure};
-use regrow_runtime::{CoordinatorKind, Distribution, Parallelism};
+use regrow_runtime::{CoordinatorKind, Determinacy, Distribution, Parallelism};
 use serde::{Deserialize, Serialize};
 
 use self::{
@@ -17,7 +17,7 @@ use self::{
 use crate::{
     byte_count::ByteCount,
     chain::VertexOperator,
-    environment::{Environment, NewVertex},
+    environment::{Environment, NewVertex, VertexInput},
 };
 
 /// Splits of stage 0 at most, so that listing them stays small.
@@ -57,18 +57,17 @@ pub(crate) fn build(env: &Environment, arguments: Stages) -> Result<(), String> 
     check(&arguments)?;
     let mut before = None;
     for (stage, spec) in (0_u32..).zip(&arguments.plan) {
-        let vertex = env.add_vertex(NewVertex {
+        let distribution =
+            if arguments.pointwise { Distribution::Pointwise } else { Distribution::AllToAll };
+        let inputs = before.map(|producer| VertexInput { producer, distribution });
+        before = Some(env.add_vertex(NewVertex {
             name: format!("stage-{stage}"),
             parallelism: Parallelism::Fixed(spec.tasks),
             coordinator: arguments.splits.filter(|_| stage == 0).map(|_| CoordinatorKind::Source),
+            determinacy: Determinacy::Determinate,
+            inputs: inputs.into_iter().collect(),
             operator: Box::new(StageOperator { work: work(&arguments, stage, *spec) }),
-        });
-        if let Some(producer) = before {
-            let distribution =
-                if arguments.pointwise { Distribution::Pointwise } else { Distribution::AllToAll };
-            env.add_edge(producer, vertex, distribution);
-        }
-        before = Some(vertex);
+        }));
     }
     Ok(())
 }

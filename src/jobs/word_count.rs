@@ -25,7 +25,7 @@ pub(crate) struct WordCount {
 #[expect(clippy::unnecessary_wraps, reason = "all builders may find something wrong")]
 pub(crate) fn build(env: &Environment, arguments: WordCount) -> Result<(), String> {
     env.read_text(&arguments.input)
-        .flat_map(|line, out| out.emit_lowercase_words(line))
+        .flat_map_text(|line, out| out.emit_lowercase_words(line))
         .count_by_key()
         .write_csv(&arguments.output);
     Ok(())

@@ -103,15 +103,16 @@ fn a_payload_is_written_by_one_stage_and_verified_by_the_next() {
     consumer.deployment.outputs.clear();
     consumer.read_from(1, SubpartitionRange { start: 1, end: 3 });
     let blocks = [1, 2].into_iter().flat_map(|index| producer.subpartition(index));
-    consumer.input = blocks.map(<[u8]>::to_vec).collect();
-    let mut damaged = consumer.input.clone();
+    let blocks: Vec<Vec<u8>> = blocks.map(<[u8]>::to_vec).collect();
+    consumer.set_input(0, blocks.clone());
+    let mut damaged = blocks;
     let task = || built(line).unwrap().operators[1].task(&consumer.deployment).unwrap();
     let (mut first, mut second) = (task(), task());
     assert_eq!(consumer.run(&mut *first), Ok(()));
     assert_eq!(consumer.slept, [Duration::from_secs(1)]);
 
-    damaged.pop_back();
-    consumer.input = damaged;
+    damaged.pop();
+    consumer.set_input(0, damaged);
     assert!(consumer.run(&mut *second).is_err());
 }
 

@@ -1,41 +1,46 @@
-//! The `flat_map` operator: a function from a text to any number of texts.
+//! The `flat_map_text` operator: a function from a record to any number of texts.
 
 use std::sync::Arc;
 
 use regrow_actors::task::{Task, TaskContext};
 use regrow_protocol::{TaskDeployment, TaskFailure};
+use regrow_runtime::Determinacy;
 
 use crate::{
-    chain::{Chain, ChainInput, Consume},
-    emitter::Emitter,
+    chain::{Chain, ChainStart, Consume},
+    operators::TextEmitter,
 };
 
 /// Bytes that are collected before they go on: large enough that passing them on costs little,
 /// small enough that they stay in the nearest cache.
 const BATCH_BYTES: usize = 16 << 10;
 
-/// A chain with a `flat_map` behind it.
-pub struct FlatMap<C, F> {
+/// A chain with a `flat_map_text` behind it.
+pub struct FlatMapText<C, F> {
     input: C,
     function: Arc<F>,
 }
 
-impl<C, F> FlatMap<C, F> {
+impl<C, F> FlatMapText<C, F> {
     pub(crate) fn new(input: C, function: F) -> Self {
         Self { input, function: Arc::new(function) }
     }
 }
 
-impl<C, F> Chain for FlatMap<C, F>
+impl<C, F> Chain for FlatMapText<C, F>
 where
-    C: Chain<Item = String>,
-    F: Fn(&str, &mut Emitter) + Send + Sync + 'static,
+    C: Chain,
+    F: Fn(&C::Item, &mut TextEmitter) + Send + Sync + 'static,
 {
-    type Item = String;
+    type Item = str;
 
-    fn task<E: Consume<String>>(&self, deployment: &TaskDeployment, end: E) -> Box<dyn Task> {
+    fn task<E: Consume<str>>(
+        &self,
+        deployment: &TaskDeployment,
+        end: E,
+    ) -> Result<Box<dyn Task>, TaskFailure> {
         let function = Arc::clone(&self.function);
-        let consumer = FlatMapConsumer { function, emitter: Emitter::default(), end };
+        let consumer = FlatMapTextConsumer { function, emitter: TextEmitter::default(), end };
         self.input.task(deployment, consumer)
     }
 
@@ -44,30 +49,35 @@ where
         names.push("flat_map");
     }
 
-    fn input(&self) -> ChainInput<'_> {
-        self.input.input()
+    fn start(&self) -> ChainStart<'_> {
+        self.input.start()
+    }
+
+    fn determinacy(&self) -> Determinacy {
+        self.input.determinacy()
     }
 }
 
-struct FlatMapConsumer<F, E> {
+struct FlatMapTextConsumer<F, E> {
     function: Arc<F>,
-    emitter: Emitter,
+    emitter: TextEmitter,
     end: E,
 }
 
-impl<F, E: Consume<String>> FlatMapConsumer<F, E> {
+impl<F, E: Consume<str>> FlatMapTextConsumer<F, E> {
     fn pass_on(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
         let end = &mut self.end;
         self.emitter.drain(|record| end.consume(record, context))
     }
 }
 
-impl<F, E> Consume<String> for FlatMapConsumer<F, E>
+impl<I, F, E> Consume<I> for FlatMapTextConsumer<F, E>
 where
-    F: Fn(&str, &mut Emitter) + Send + Sync + 'static,
-    E: Consume<String>,
+    I: ?Sized,
+    F: Fn(&I, &mut TextEmitter) + Send + Sync + 'static,
+    E: Consume<str>,
 {
-    fn consume(&mut self, record: &str, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
+    fn consume(&mut self, record: &I, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
         (self.function)(record, &mut self.emitter);
         if self.emitter.bytes() < BATCH_BYTES {
             return Ok(());

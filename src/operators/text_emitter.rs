@@ -1,10 +1,11 @@
-//! Where a `flat_map` puts its records.
+//! Where a `flat_map_text` puts its texts.
 
 use std::ops::Range;
 
-/// Collects the records that a `flat_map` makes of one line or several, in one buffer.
+/// Collects the texts that a `flat_map_text` makes of one record or several, in one buffer: without an
+/// allocation per text.
 #[derive(Default)]
-pub struct Emitter {
+pub struct TextEmitter {
     text: String,
     records: Vec<Range<usize>>,
 }
@@ -14,7 +15,7 @@ const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | 0x09..=0x0d)
 }
 
-impl Emitter {
+impl TextEmitter {
     /// Emits a record.
     #[inline]
     pub fn emit(&mut self, record: impl AsRef<str>) {
@@ -71,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    fn drained(emitter: &mut Emitter) -> Vec<String> {
+    fn drained(emitter: &mut TextEmitter) -> Vec<String> {
         let mut records = Vec::new();
         let taken: Result<(), ()> = emitter.drain(|record| {
             records.push(record.to_owned());
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn records_come_out_as_they_were_emitted() {
-        let mut emitter = Emitter::default();
+        let mut emitter = TextEmitter::default();
         emitter.emit("a");
         emitter.emit(String::new());
         emitter.emit("b c");
@@ -96,7 +97,7 @@ mod tests {
         fn words_are_those_of_the_standard_library(
             lines in proptest::collection::vec("[ -~\t\u{b}\u{c}\r\u{1c}\u{1f}\u{85}\u{a0}ÄΣσ\u{2003}]{0,40}|[ -~\t\u{b}]{0,40}", 0..5),
         ) {
-            let mut emitter = Emitter::default();
+            let mut emitter = TextEmitter::default();
             let mut expected = Vec::new();
             for line in &lines {
                 emitter.emit_lowercase_words(line);

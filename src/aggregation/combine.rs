@@ -3,10 +3,10 @@
 use regrow_actors::task::TaskContext;
 use regrow_protocol::{TaskDeployment, TaskFailure};
 
+use super::key_counter::{Full, KeyCounter};
 use crate::{
     chain::Consume,
-    key_counter::{Full, KeyCounter},
-    partition_writer::PartitionWriter,
+    exchange::PartitionWriter,
     record::{write_bytes, write_number},
 };
 
@@ -20,11 +20,9 @@ pub(crate) struct Combine {
 impl Combine {
     /// Makes the end of the chain of an attempt whose only output is the counts.
     pub(crate) fn new(deployment: &TaskDeployment) -> Self {
-        let subpartitions = deployment.outputs.first().map_or(1, |output| output.subpartitions);
-        let memory = deployment.memory_bytes;
         Self {
-            counter: KeyCounter::new(memory / 2),
-            writer: PartitionWriter::new(0, subpartitions, memory / 4),
+            counter: KeyCounter::new(deployment.memory_bytes / 2),
+            writer: PartitionWriter::of(deployment, 0),
         }
     }
 
@@ -33,23 +31,25 @@ impl Combine {
             let encode = |block: &mut Vec<u8>| {
                 write_bytes(key, block);
                 write_number(count, block);
+                Ok(())
             };
-            self.writer.write(hash, encode, context)?;
+            self.writer.write_with(self.writer.subpartition_of(hash), encode, context)?;
         }
         self.counter.clear();
         Ok(())
     }
 }
 
-impl Consume<String> for Combine {
+impl<R: AsRef<str> + ?Sized> Consume<R> for Combine {
     #[inline]
-    fn consume(&mut self, record: &str, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
-        if self.counter.add(record.as_bytes(), 1).is_ok() {
+    fn consume(&mut self, record: &R, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
+        let key = record.as_ref().as_bytes();
+        if self.counter.add(key, 1).is_ok() {
             return Ok(());
         }
         self.empty(context)?;
         // An empty counter takes any key.
-        self.counter.add(record.as_bytes(), 1).map_err(|Full| {
+        self.counter.add(key, 1).map_err(|Full| {
             TaskFailure::task("an empty counter of keys has no room for a single key")
         })
     }

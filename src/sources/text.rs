@@ -12,7 +12,7 @@ use self::{
     line_reader::{LineReader, ReadError},
     split::FileRange,
 };
-use crate::chain::{Chain, ChainInput, Consume, DiscoverSplits};
+use crate::chain::{Chain, ChainStart, Consume, DiscoverSplits};
 
 /// Longest line that a task reads when it was granted little memory.
 const LINE_BYTES_MIN: u64 = 1 << 20;
@@ -36,19 +36,24 @@ impl DiscoverSplits for TextSource {
 }
 
 impl Chain for TextSource {
-    type Item = String;
+    type Item = str;
 
-    fn task<E: Consume<String>>(&self, deployment: &TaskDeployment, end: E) -> Box<dyn Task> {
+    fn task<E: Consume<str>>(
+        &self,
+        deployment: &TaskDeployment,
+        end: E,
+    ) -> Result<Box<dyn Task>, TaskFailure> {
         let line_bytes_max = (deployment.memory_bytes / 4).max(LINE_BYTES_MIN);
-        Box::new(TextTask { end, line_bytes_max, ranges: Vec::new().into_iter(), reader: None })
+        let ranges = Vec::new().into_iter();
+        Ok(Box::new(TextTask { end, line_bytes_max, ranges, reader: None }))
     }
 
     fn describe(&self, names: &mut Vec<&'static str>) {
         names.push("read_text");
     }
 
-    fn input(&self) -> ChainInput<'_> {
-        ChainInput::Splits(self)
+    fn start(&self) -> ChainStart<'_> {
+        ChainStart::Splits(self)
     }
 }
 
@@ -60,7 +65,7 @@ struct TextTask<E> {
     reader: Option<LineReader<File>>,
 }
 
-impl<E: Consume<String>> Task for TextTask<E> {
+impl<E: Consume<str>> Task for TextTask<E> {
     fn run(&mut self, context: &mut dyn TaskContext) -> Result<Step, TaskFailure> {
         loop {
             if let Some(reader) = &mut self.reader {
@@ -86,7 +91,7 @@ impl<E: Consume<String>> Task for TextTask<E> {
 }
 
 /// Passes on all lines of `reader`.
-fn read<E: Consume<String>>(
+fn read<E: Consume<str>>(
     reader: &mut LineReader<File>,
     end: &mut E,
     context: &mut dyn TaskContext,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use self::run::{RunReader, RunWriter};
-use crate::key_counter::KeyCounter;
+use super::key_counter::KeyCounter;
 
 /// Runs that are merged at once: each has a file open and a buffer.
 const RUNS_MAX: usize = 64;

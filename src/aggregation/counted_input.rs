@@ -5,11 +5,13 @@ use std::io;
 use regrow_actors::task::{Step, Task, TaskContext};
 use regrow_protocol::{TaskDeployment, TaskFailure};
 
-use crate::{
-    chain::{Chain, ChainInput, Consume},
+use super::{
     key_counter::{Full, KeyCounter},
-    record::{read_bytes, read_number},
     sorted_counts::SortedCounts,
+};
+use crate::{
+    chain::{Chain, ChainStart, Consume},
+    record::{read_bytes, read_number},
 };
 
 /// Records that are passed on between two looks at the cancel flag.
@@ -21,20 +23,25 @@ pub struct CountedInput;
 impl Chain for CountedInput {
     type Item = (String, u64);
 
-    fn task<E: Consume<Self::Item>>(&self, deployment: &TaskDeployment, end: E) -> Box<dyn Task> {
+    fn task<E: Consume<Self::Item>>(
+        &self,
+        deployment: &TaskDeployment,
+        end: E,
+    ) -> Result<Box<dyn Task>, TaskFailure> {
         let counts = Counts {
             counter: KeyCounter::new(deployment.memory_bytes / 2),
             spilled: SortedCounts::default(),
         };
-        Box::new(CountedTask { counts, output: Output { end, unchecked: 0 } })
+        let output = Output { end, unchecked: 0, record: Default::default() };
+        Ok(Box::new(CountedTask { counts, output }))
     }
 
     fn describe(&self, names: &mut Vec<&'static str>) {
         names.push("sum_counts");
     }
 
-    fn input(&self) -> ChainInput<'_> {
-        ChainInput::Edge
+    fn start(&self) -> ChainStart<'_> {
+        ChainStart::Edges
     }
 }
 
@@ -52,6 +59,8 @@ struct Counts {
 struct Output<E> {
     end: E,
     unchecked: u32,
+    /// The record that is passed on, kept for its memory.
+    record: (String, u64),
 }
 
 impl<E: Consume<(String, u64)>> Task for CountedTask<E> {
@@ -131,7 +140,10 @@ impl<E: Consume<(String, u64)>> Output<E> {
         let key = std::str::from_utf8(key).map_err(|error| {
             TaskFailure::task(format!("a key of the counts is not valid UTF-8: {error}"))
         })?;
-        self.end.consume((key, count), context)
+        self.record.0.clear();
+        self.record.0.push_str(key);
+        self.record.1 = count;
+        self.end.consume(&self.record, context)
     }
 }
 

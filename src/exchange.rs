@@ -1,0 +1,9 @@
+//! How records go from vertex to vertex: written by key or one after the other, read back whole.
+
+mod forward;
+mod partition_writer;
+mod record_input;
+
+pub(crate) use forward::Forward;
+pub(crate) use partition_writer::PartitionWriter;
+pub use record_input::RecordInput;

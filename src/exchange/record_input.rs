@@ -1,0 +1,122 @@
+//! The start of a vertex that reads records of other vertices.
+
+use std::marker::PhantomData;
+
+use regrow_actors::task::{Step, Task, TaskContext};
+use regrow_protocol::{TaskDeployment, TaskFailure};
+
+use crate::{
+    chain::{Chain, ChainStart, Consume},
+    record::Record,
+};
+
+/// The start of a vertex that reads all its inputs, one after the other, record by record.
+pub struct RecordInput<R: ?Sized> {
+    name: &'static str,
+    record_type: PhantomData<fn(&R)>,
+}
+
+impl<R: ?Sized> RecordInput<R> {
+    /// Makes one that is called `name` for people.
+    pub(crate) const fn new(name: &'static str) -> Self {
+        Self { name, record_type: PhantomData }
+    }
+}
+
+impl<R: Record + ?Sized> Chain for RecordInput<R> {
+    type Item = R;
+
+    fn task<E: Consume<R>>(
+        &self,
+        _deployment: &TaskDeployment,
+        end: E,
+    ) -> Result<Box<dyn Task>, TaskFailure> {
+        Ok(Box::new(RecordTask { end, record_type: PhantomData }))
+    }
+
+    fn describe(&self, names: &mut Vec<&'static str>) {
+        names.push(self.name);
+    }
+
+    fn start(&self) -> ChainStart<'_> {
+        ChainStart::Edges
+    }
+}
+
+struct RecordTask<R: ?Sized, E> {
+    end: E,
+    record_type: PhantomData<fn(&R)>,
+}
+
+impl<R: Record + ?Sized, E: Consume<R>> Task for RecordTask<R, E> {
+    fn run(&mut self, context: &mut dyn TaskContext) -> Result<Step, TaskFailure> {
+        let mut block = Vec::new();
+        for input in 0..context.deployment().inputs.len() {
+            while context.read_block(input, &mut block)? {
+                self.pass_on(&block, context)?;
+            }
+        }
+        self.end.finish(context)?;
+        Ok(Step::Finished)
+    }
+}
+
+impl<R: Record + ?Sized, E: Consume<R>> RecordTask<R, E> {
+    fn pass_on(
+        &mut self,
+        mut block: &[u8],
+        context: &mut dyn TaskContext,
+    ) -> Result<(), TaskFailure> {
+        if context.is_cancelled() {
+            return Err(TaskFailure::Cancelled);
+        }
+        while !block.is_empty() {
+            let mut slot = None;
+            self.end.consume(R::read(&mut block, &mut slot)?, context)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use regrow_protocol::SubpartitionRange;
+
+    use super::*;
+    use crate::{exchange::Forward, test_context::TestContext};
+
+    #[test]
+    fn what_one_vertex_forwards_another_reads_in_order() {
+        let mut producer = TestContext::new(0);
+        producer.deployment.outputs[0].subpartitions = 1;
+        producer.deployment.memory_bytes = 1 << 10;
+        let records: Vec<(String, i64)> = (0..4_000).map(|n| (n.to_string(), -n)).collect();
+        let mut forward = Forward::new(&producer.deployment, 0);
+        for record in &records {
+            forward.consume(record, &mut producer).unwrap();
+        }
+        Consume::<(String, i64)>::finish(&mut forward, &mut producer).unwrap();
+
+        let mut consumer = TestContext::new(0);
+        consumer.read_from(1, SubpartitionRange { start: 0, end: 1 });
+        let blocks: Vec<Vec<u8>> = producer.subpartition(0).map(<[u8]>::to_vec).collect();
+        assert!(blocks.len() > 10);
+        consumer.set_input(0, blocks);
+        let end = Forward::<(String, i64)>::new(&consumer.deployment, 0);
+        let mut task = RecordInput::new("input").task(&consumer.deployment, end).unwrap();
+        consumer.run(&mut *task).unwrap();
+        // Four subpartitions in turn.
+        let mut second = consumer.subpartition(1).flatten().copied().collect::<Vec<u8>>();
+        let mut rest = second.as_slice();
+        for record in records.iter().skip(1).step_by(4) {
+            let mut slot = None;
+            assert_eq!(<(String, i64)>::read(&mut rest, &mut slot).unwrap(), record);
+        }
+        assert!(rest.is_empty());
+        second.truncate(1);
+        consumer.set_input(0, [second]);
+        let end = Forward::<(String, i64)>::new(&consumer.deployment, 0);
+        let mut task = RecordInput::new("input").task(&consumer.deployment, end).unwrap();
+        assert!(matches!(consumer.run(&mut *task), Err(TaskFailure::Unrecoverable { .. })));
+    }
+}

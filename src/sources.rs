@@ -1,0 +1,5 @@
+//! Where records come from.
+
+mod text;
+
+pub use text::TextSource;
