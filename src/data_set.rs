@@ -1,11 +1,8 @@
 //! Data that flows through a job.
 
-use std::path::Path;
-
 use regrow_actors::task::Task;
 use regrow_protocol::{JobVertexId, Split, TaskDeployment, TaskFailure};
 use regrow_runtime::{CoordinatorKind, Distribution, Parallelism};
-use serde::Serialize;
 
 use crate::{
     aggregation::{Combine, CountedInput},
@@ -17,7 +14,6 @@ use crate::{
         TextEmitter,
     },
     record::Record,
-    sinks::CsvSink,
 };
 
 /// Data that flows through a job: what comes out of a chain of operators.
@@ -32,12 +28,6 @@ pub struct DataSet<'env, C> {
     /// What the vertex of the chain reads, for a chain that has no source.
     inputs: Vec<VertexInput>,
     parallelism: Parallelism,
-}
-
-/// The last step of a job: it is written somewhere.
-#[derive(Debug)]
-pub struct Written {
-    _private: (),
 }
 
 impl<'env, C: Chain> DataSet<'env, C> {
@@ -105,20 +95,6 @@ impl<'env, C: Chain> DataSet<'env, C> {
         N: Fn() -> P + Send + Sync + 'static,
     {
         self.chained(|chain| MapPartition::new(chain, make))
-    }
-
-    /// Writes each record as a line of CSV (RFC 4180, without a header) to files
-    /// `part-00000.csv`, ... in `directory`, which appear together when the job has finished.
-    pub fn write_csv(self, directory: impl AsRef<Path>) -> Written
-    where
-        C::Item: Serialize,
-    {
-        let environment = self.environment;
-        let vertex = self.end("write_csv", |chain, deployment| {
-            chain.task(deployment, CsvSink::new(deployment)?)
-        });
-        environment.add_sink(vertex, directory.as_ref());
-        Written { _private: () }
     }
 
     /// The records of this data set and of `other`, each as often as it occurs there. Both are

@@ -57,7 +57,7 @@ mod word_count_tests;
 
 pub use aggregation::CountedInput;
 pub use chain::{Chain, ChainStart, Consume, DiscoverSplits};
-pub use data_set::{DataSet, Written};
+pub use data_set::DataSet;
 pub use environment::Environment;
 pub use exchange::RecordInput;
 pub use operators::{
@@ -66,4 +66,5 @@ pub use operators::{
 };
 pub use program::{Program, built_in_program, program};
 pub use record::{Record, RecordError};
+pub use sinks::Written;
 pub use sources::TextSource;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{cli, data_set::Written, environment::Environment, jobs::Jobs};
+use crate::{cli, environment::Environment, jobs::Jobs, sinks::Written};
 
 /// A program of jobs: give it your jobs and call [`run`](Self::run) as all that `main` does.
 #[derive(Default)]

@@ -1,6 +1,12 @@
-//! Where records go.
+//! Where records leave a job.
 
+mod buffered_file;
 mod csv;
+mod file_sink;
+mod raw_bytes;
 mod staged_output;
+#[cfg(test)]
+mod tests;
+mod written;
 
-pub(crate) use csv::CsvSink;
+pub use written::Written;

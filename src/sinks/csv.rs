@@ -1,70 +1,47 @@
-//! Writes records as CSV, one file per task that has any.
+//! Writes records as CSV.
 
-use std::{io, marker::PhantomData};
+use std::io;
 
-use csv::{QuoteStyle, Terminator, Writer, WriterBuilder};
-use regrow_actors::task::TaskContext;
-use regrow_protocol::{SinkTarget, TaskDeployment, TaskFailure};
+use csv::{ErrorKind, QuoteStyle, Terminator, Writer, WriterBuilder};
+use regrow_protocol::TaskFailure;
 use serde::Serialize;
 
-use super::staged_output::StagedOutput;
-use crate::chain::Consume;
+use super::{
+    file_sink::{Format, write_failure},
+    staged_output::StagedOutput,
+};
 
-/// Bytes that a CSV file being written has in memory.
-const BUFFER_BYTES: usize = 256 << 10;
+/// Lines of comma-separated fields.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Csv;
 
-/// The end of a chain that writes CSV.
-pub(crate) struct CsvSink<R: ?Sized> {
-    target: SinkTarget,
-    lines: Option<Writer<StagedOutput>>,
-    records: u64,
-    record_type: PhantomData<fn(&R)>,
-}
+impl<R: Serialize + ?Sized> Format<R> for Csv {
+    const EXTENSION: &'static str = "csv";
 
-impl<R: ?Sized> CsvSink<R> {
-    /// Makes the sink of an attempt whose vertex has one sink.
-    pub(crate) fn new(deployment: &TaskDeployment) -> Result<Self, TaskFailure> {
-        let Some(target) = deployment.sinks.first() else {
-            return Err(TaskFailure::unrecoverable(format!(
-                "attempt {} was sent without the directory of its sink",
-                deployment.attempt
-            )));
-        };
-        Ok(Self { target: target.clone(), lines: None, records: 0, record_type: PhantomData })
-    }
-}
+    type File = Writer<StagedOutput>;
 
-impl<R: Serialize + ?Sized + 'static> Consume<R> for CsvSink<R> {
-    fn consume(&mut self, record: &R, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
-        let lines = if let Some(lines) = &mut self.lines {
-            lines
-        } else {
-            let file = StagedOutput::create(context.deployment(), &self.target, "csv")?;
-            self.lines.insert(csv_writer(file))
-        };
-        self.records += 1;
-        lines.serialize(record).map_err(|error| failure(error.into()))
+    fn open(&self, output: StagedOutput, buffer_bytes: usize) -> Self::File {
+        csv_writer(output, buffer_bytes)
     }
 
-    fn finish(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
-        let Some(lines) = self.lines.take() else { return Ok(()) };
-        let file = into_output(lines).map_err(failure)?.seal()?;
-        let metrics = context.metrics();
-        metrics.records_out += self.records;
-        metrics.bytes_out += file.bytes;
-        context.add_staged_file(file);
-        Ok(())
+    #[inline]
+    fn append(&self, record: &R, file: &mut Self::File) -> Result<(), TaskFailure> {
+        file.serialize(record).map_err(|error| failure::<R>(error))
+    }
+
+    fn close(file: Self::File) -> io::Result<StagedOutput> {
+        into_output(file)
     }
 }
 
 /// Lines of CSV as RFC 4180 has it, with `\n`, without a header: a field is quoted if it holds a
 /// comma, a quote or a line break.
-fn csv_writer<W: io::Write>(output: W) -> Writer<W> {
+fn csv_writer<W: io::Write>(output: W, buffer_bytes: usize) -> Writer<W> {
     WriterBuilder::new()
         .has_headers(false)
         .quote_style(QuoteStyle::Necessary)
         .terminator(Terminator::Any(b'\n'))
-        .buffer_capacity(BUFFER_BYTES)
+        .buffer_capacity(buffer_bytes)
         .flexible(true)
         .from_writer(output)
 }
@@ -76,8 +53,14 @@ fn into_output<W: io::Write>(mut writer: Writer<W>) -> io::Result<W> {
     writer.into_inner().map_err(|error| io::Error::from(error.error().kind()))
 }
 
-fn failure(error: io::Error) -> TaskFailure {
-    TaskFailure::task(error.to_string())
+fn failure<R: ?Sized>(error: csv::Error) -> TaskFailure {
+    if let ErrorKind::Io(_) = error.kind() {
+        return write_failure(error.into());
+    }
+    TaskFailure::unrecoverable(format!(
+        "a record of type {} cannot be written as CSV: {error}",
+        std::any::type_name::<R>()
+    ))
 }
 
 #[cfg(test)]
@@ -87,7 +70,7 @@ mod tests {
     use super::*;
 
     fn lines(records: &[(&str, u64)]) -> String {
-        let mut writer = csv_writer(Vec::new());
+        let mut writer = csv_writer(Vec::new(), 1 << 10);
         for record in records {
             writer.serialize(record).unwrap();
         }
@@ -114,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_an_output_says_when_it_is_full_is_kept() {
-        let mut writer = csv_writer(Full);
+        let mut writer = csv_writer(Full, 1 << 10);
         writer.serialize("field").unwrap();
         assert_eq!(into_output(writer).err().unwrap().to_string(), "cannot write the file x");
     }
