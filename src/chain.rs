@@ -52,6 +52,18 @@ pub trait DiscoverSplits {
     /// # Errors
     /// When the input cannot be listed, with the path and what to do.
     fn discover_splits(&self) -> Result<Vec<Split>, String>;
+
+    /// Lists splits of a sample of the input, numbered from 0, for who must know how its records are
+    /// distributed before it reads them all. They are read as those of
+    /// [`discover_splits`](Self::discover_splits) are, and need not be pieces of them.
+    ///
+    /// All of the input, where a source does not know of anything smaller.
+    ///
+    /// # Errors
+    /// As `discover_splits`.
+    fn sample_splits(&self) -> Result<Vec<Split>, String> {
+        self.discover_splits()
+    }
 }
 
 /// Takes the records of one attempt, one by one.

@@ -33,6 +33,10 @@ impl DiscoverSplits for TextSource {
     fn discover_splits(&self) -> Result<Vec<Split>, String> {
         split::discover(&self.path)
     }
+
+    fn sample_splits(&self) -> Result<Vec<Split>, String> {
+        split::sample(&self.path)
+    }
 }
 
 impl Chain for TextSource {

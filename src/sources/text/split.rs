@@ -20,6 +20,15 @@ const SPLITS_MAX: u64 = 1 << 16;
 /// Files in one split at most; small files share one.
 const FILES_PER_SPLIT_MAX: usize = 256;
 
+/// One of so many bytes of a split is read for a sample of it.
+const SAMPLE_SHARE: u64 = 64;
+
+/// Bytes of a sample of a split at least, or all that it has; a sample that reads less costs as much.
+const SAMPLE_BYTES_MIN: u64 = 64 << 10;
+
+/// Bytes that are read at one place for a sample, or all that is there: some lines start in them.
+const SAMPLE_RANGE_BYTES_MIN: u64 = 4 << 10;
+
 /// The lines of a file that start in a range of bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileRange {
@@ -37,9 +46,35 @@ pub(super) fn ranges(split: &Split) -> Result<IntoIter<FileRange>, String> {
 
 /// Lists a file, or the files of a directory, and divides them.
 pub(super) fn discover(path: &Path) -> Result<Vec<Split>, String> {
+    numbered(divided(path)?)
+}
+
+/// Lists what [`discover`] does, of each split a small part that is spread over its files.
+pub(super) fn sample(path: &Path) -> Result<Vec<Split>, String> {
+    numbered(divided(path)?.into_iter().map(sample_of).collect())
+}
+
+fn divided(path: &Path) -> Result<Vec<Vec<FileRange>>, String> {
     let files = list(path)?;
     let total = files.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
-    divide(files, SPLIT_BYTES.max(total.div_ceil(SPLITS_MAX)))
+    Ok(divide(files, SPLIT_BYTES.max(total.div_ceil(SPLITS_MAX))))
+}
+
+fn sample_of(ranges: Vec<FileRange>) -> Vec<FileRange> {
+    let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    let wanted = (bytes / SAMPLE_SHARE).max(SAMPLE_BYTES_MIN);
+    let places = (wanted / SAMPLE_RANGE_BYTES_MIN).clamp(1, ranges.len() as u64);
+    let step = usize::try_from((ranges.len() as u64).div_ceil(places)).unwrap_or(usize::MAX);
+    let range_bytes = wanted / (ranges.len().div_ceil(step) as u64);
+    ranges
+        .into_iter()
+        .step_by(step)
+        .map(|range| FileRange { end: range.end.min(range.start + range_bytes), ..range })
+        .collect()
+}
+
+fn numbered(splits: Vec<Vec<FileRange>>) -> Result<Vec<Split>, String> {
+    splits
         .into_iter()
         .zip(0..)
         .map(|(ranges, id)| {
@@ -170,6 +205,26 @@ mod tests {
             prop_assert!(current.is_none() && expected.next().is_none());
             let bytes = |split: &Vec<FileRange>| -> u64 { split.iter().map(|r| r.end - r.start).sum() };
             prop_assert!(splits.iter().all(|split| (1..=split_bytes).contains(&bytes(split))));
+        }
+
+        #[test]
+        fn a_sample_is_a_small_part_of_each_split_from_several_places(
+            sizes in proptest::collection::vec(1_u64..6_000_000, 1..300),
+        ) {
+            let files = sizes.iter().enumerate().map(|(n, size)| (n.to_string().into(), *size));
+            for split in divide(files.collect(), SPLIT_BYTES) {
+                let whole: u64 = split.iter().map(|range| range.end - range.start).sum();
+                let sample = sample_of(split.clone());
+                let bytes: u64 = sample.iter().map(|range| range.end - range.start).sum();
+                prop_assert!(bytes > 0 && bytes <= SAMPLE_BYTES_MIN.max(whole / SAMPLE_SHARE));
+                prop_assert!(sample.len() >= split.len().min(8));
+                for range in sample {
+                    let within = |part: &FileRange| {
+                        part.path == range.path && part.start <= range.start && range.end <= part.end
+                    };
+                    prop_assert!(range.start < range.end && split.iter().any(within));
+                }
+            }
         }
     }
 
