@@ -61,7 +61,7 @@ fn of_a_running_job_the_process_that_has_the_store_is_named() {
         "run stages --stage 4x50ms --stage 1x1h --slots 1 --job-id x --ledger ledger \
          --kill-jobmaster-at 20%",
     );
-    running.until(|line| line.contains("recovered as epoch"));
+    running.until("it recovered", |line| line.contains("recovered as epoch"));
     sandbox.wait_for_starts("ledger", 1, 1);
     assert_recovery(&sandbox.fine("recovery x --json").json_lines());
     for (look, needs_store) in LOOKS {

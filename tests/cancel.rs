@@ -33,7 +33,7 @@ fn assert_cancelled(sandbox: &Sandbox, running: Running) {
 fn a_job_is_cancelled_as_soon_as_it_is_named() {
     let sandbox = Sandbox::new();
     let mut running = sandbox.start("run stages --stage 2x1h --job-id x");
-    running.until(|line| line.contains("job x"));
+    running.until("the job is named", |line| line.contains("job x"));
     assert_cancelled(&sandbox, running);
 }
 
@@ -53,7 +53,7 @@ fn a_job_is_cancelled_while_a_task_waits_for_its_restart() {
         "run stages --stage 1x0s --job-id x --fail stage=0,subtask=0,attempt=0 \
          -D restart-strategy.fixed-delay.delay=1h",
     );
-    running.until(|line| line.contains("waiting for restart"));
+    running.until("a restart is awaited", |line| line.contains("waiting for restart"));
     assert_cancelled(&sandbox, running);
 }
 
@@ -62,7 +62,9 @@ fn rule_5_1_a_job_is_cancelled_while_its_recovery_waits_for_workers() {
     let run = Interrupted::new("sled");
     fs::remove_dir_all(run.sandbox.path(".regrow/runs/x/shuffle")).unwrap();
     let mut running = run.sandbox.start("run --resume");
-    running.until(|line| line.contains("RECONCILING") && line.contains("former workers"));
+    running.until("it reconciles", |line| {
+        line.contains("RECONCILING") && line.contains("former workers")
+    });
     assert_cancelled(&run.sandbox, running);
     assert_eq!(run.ran_again(), []);
 }
@@ -96,12 +98,12 @@ fn a_second_ctrl_c_leaves_at_once_and_the_job_can_be_resumed() {
     let mut running = sandbox.start("run stages --stage 2x1h --job-id x --ledger ledger");
     sandbox.wait_for_starts("ledger", 0, 1);
     running.interrupt();
-    running.until(|line| line.contains("press Ctrl-C again"));
+    running.until("the cancel is told", |line| line.contains("press Ctrl-C again"));
     running.interrupt();
     assert_eq!(running.wait(), Some(130));
     fs::remove_file(sandbox.path(".regrow/archive")).unwrap();
     // Whether the first one was recorded before the process left is a matter of luck.
     let mut resumed = sandbox.start("run --resume");
-    resumed.until(|line| line.contains("job x"));
+    resumed.until("the job is named", |line| line.contains("job x"));
     assert_cancelled(&sandbox, resumed);
 }

@@ -92,7 +92,7 @@ fn a_job_whose_task_fails_too_often_fails_with_its_cause() {
 fn ctrl_c_cancels_the_job() {
     let sandbox = Sandbox::new();
     let mut running = sandbox.start("run stages --stage 2x1h --slots 2 --ledger ledger");
-    running.until(|line| line.contains("running"));
+    running.until("a task runs", |line| line.contains("running"));
     running.interrupt();
     assert_eq!(running.wait(), Some(3));
     assert_eq!(count(&sandbox.ledger("ledger"), "cancelled"), 2);
@@ -103,7 +103,7 @@ fn a_run_that_was_killed_whole_is_named_and_resumes() {
     let sandbox = Sandbox::new();
     let line = "run stages --stage 4x0s --stage 2x2s --slots 1 --ledger ledger --job-id whole";
     let mut running = sandbox.start(line);
-    running.until(|line| line.contains("stage-0 4/4"));
+    running.until("stage 0 is complete", |line| line.contains("stage-0 4/4"));
     running.kill();
     assert!(sandbox.fine("recovery whole").out.contains("no recovery"));
     assert_eq!(sandbox.fine("events whole --json").json_lines()[0]["event"], "JobSubmitted");

@@ -55,7 +55,9 @@ fn a_run_that_was_killed_whole_resumes_where_it_was() {
     let sandbox = with_text("16mb");
     let run = format!("run wordcount --input text --output counts --ledger ledger {TASKS}");
     let mut running = sandbox.start(&format!("{run} --slots 1 --job-id whole"));
-    running.until(|line| line.contains("count_by_key") && !line.contains("count_by_key 0/"));
+    running.until("words are being counted", |line| {
+        line.contains("count_by_key") && !line.contains("count_by_key 0/")
+    });
     running.kill();
     let answer = sandbox.fine("run --resume --slots 2 --json");
     assert_eq!(answer.json()["job_id"], "whole");

@@ -6,6 +6,7 @@ use std::{
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread,
     time::{Duration, Instant},
 };
@@ -14,6 +15,9 @@ use serde_json::Value;
 
 /// How long a test waits for something that is to happen, before it fails.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How long a test waits for the end of a program.
+const END_PATIENCE: Duration = Duration::from_mins(2);
 
 /// How often it looks.
 const LOOK_INTERVAL: Duration = Duration::from_millis(3);
@@ -34,6 +38,8 @@ pub(crate) struct Answer {
 /// A program that runs; killed when dropped.
 pub(crate) struct Running {
     child: Child,
+    /// What it says on standard error, line by line; ends with it.
+    lines: Receiver<String>,
     /// What it said so far.
     pub(crate) said: Vec<String>,
 }
@@ -98,8 +104,15 @@ impl Sandbox {
 
     /// Starts the program.
     pub(crate) fn start(&self, line: &str) -> Running {
-        let child = self.command(line).spawn().expect("the program starts");
-        Running { child, said: Vec::new() }
+        let mut child = self.command(line).spawn().expect("the program starts");
+        let stderr = child.stderr.take().expect("it is piped");
+        let (sender, lines) = mpsc::channel();
+        // A thread of its own, so that a program that says nothing more does not hold the test up.
+        thread::spawn(move || {
+            let lines = BufReader::new(stderr).lines().map_while(Result::ok);
+            lines.for_each(|line| drop(sender.send(line)));
+        });
+        Running { child, lines, said: Vec::new() }
     }
 
     /// Waits until `happened`; fails the test if it never does.
@@ -231,16 +244,23 @@ impl Answer {
 }
 
 impl Running {
-    /// Reads what the program says until a line holds `text`.
-    pub(crate) fn until(&mut self, text: impl Fn(&str) -> bool) {
-        let stderr = self.child.stderr.as_mut().expect("it was taken by nobody");
-        let mut reader = BufReader::with_capacity(1, stderr);
+    /// Reads what the program says until a line is as `what` describes it; fails the test if none
+    /// comes.
+    pub(crate) fn until(&mut self, what: &str, is_it: impl Fn(&str) -> bool) {
+        let began = Instant::now();
         loop {
-            let mut line = String::new();
-            let read = reader.read_line(&mut line).expect("it can be read");
-            assert!(read > 0, "the program ended after {:#?}", self.said);
-            self.said.push(line.trim_end().to_owned());
-            if text(&line) {
+            let line = self.lines.recv_timeout(PATIENCE.saturating_sub(began.elapsed()));
+            let said = &mut self.said;
+            match line {
+                Ok(line) => said.push(line),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("waited {PATIENCE:?} in vain until {what}; the program said {said:#?}")
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("the program ended before {what}; it said {said:#?}")
+                }
+            }
+            if said.last().is_some_and(|line| is_it(line)) {
                 return;
             }
         }
@@ -275,15 +295,17 @@ impl Running {
         assert!(sent.expect("there is a kill").success());
     }
 
-    /// Waits for its end and gives the exit code.
+    /// Waits for its end and gives the exit code; fails the test if it does not end.
     pub(crate) fn wait(mut self) -> Option<i32> {
-        self.until_end();
-        self.child.wait().expect("it ends").code()
-    }
-
-    fn until_end(&mut self) {
-        let stderr = self.child.stderr.take().expect("it was taken by nobody");
-        self.said.extend(BufReader::new(stderr).lines().map_while(Result::ok));
+        let began = Instant::now();
+        let left = || END_PATIENCE.saturating_sub(began.elapsed());
+        while let Ok(line) = self.lines.recv_timeout(left()) {
+            self.said.push(line);
+        }
+        let ended = self.ends_within(left().max(LOOK_INTERVAL));
+        let said = &self.said;
+        assert!(ended, "waited {END_PATIENCE:?} in vain for its end; the program said {said:#?}");
+        self.child.wait().expect("it has ended").code()
     }
 }
 
