@@ -66,5 +66,5 @@ pub use operators::{
 };
 pub use program::{Program, built_in_program, program};
 pub use record::{Record, RecordError};
-pub use sinks::Written;
+pub use sinks::{CsvOptions, Sinks, Written};
 pub use sources::TextSource;

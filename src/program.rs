@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{cli, environment::Environment, jobs::Jobs, sinks::Written};
+use crate::{cli, environment::Environment, jobs::Jobs, sinks::Sinks};
 
 /// A program of jobs: give it your jobs and call [`run`](Self::run) as all that `main` does.
 #[derive(Default)]
@@ -29,15 +29,17 @@ impl Program {
     /// runs in every process that works for the job, and must make the same job of the same
     /// arguments each time.
     ///
+    /// It gives back all that it writes, one data set or several: see [`Sinks`].
+    ///
     /// The arguments are those of `run NAME` on the command line, and are recorded with the job.
-    pub fn job<A, F>(mut self, name: &str, builder: F) -> Self
+    pub fn job<A, S, F>(mut self, name: &str, builder: F) -> Self
     where
         A: Args + Serialize + DeserializeOwned,
-        F: Fn(&Environment, A) -> Written + Send + Sync + 'static,
+        S: Sinks,
+        F: Fn(&Environment, A) -> S + Send + Sync + 'static,
     {
         self.jobs.add(name, move |environment: &Environment, arguments: A| {
-            let Written { .. } = builder(environment, arguments);
-            Ok(())
+            builder(environment, arguments).accept()
         });
         self
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use crate::environment::Environment;
+use crate::{environment::Environment, sinks::Sinks as _};
 
 /// Counts words: what stands between white space, in lower case
 #[derive(Clone, Debug, PartialEq, Eq, Args, Serialize, Deserialize)]
@@ -22,11 +22,10 @@ pub(crate) struct WordCount {
 }
 
 /// Builds the job.
-#[expect(clippy::unnecessary_wraps, reason = "all builders may find something wrong")]
 pub(crate) fn build(env: &Environment, arguments: WordCount) -> Result<(), String> {
     env.read_text(&arguments.input)
         .flat_map_text(|line, out| out.emit_lowercase_words(line))
         .count_by_key()
-        .write_csv(&arguments.output);
-    Ok(())
+        .write_csv(&arguments.output)
+        .accept()
 }

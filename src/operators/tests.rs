@@ -81,8 +81,8 @@ fn a_partition_function_keeps_a_state_and_learns_of_the_end() {
 fn a_chain_is_determinate_until_someone_says_otherwise() {
     let environment = Environment::new(None, false);
     let lines = || environment.read_text("/in").map(str::len);
-    lines().write_csv("/plain");
-    lines().indeterminate().filter(|length| *length > 0).write_csv("/chance");
+    let _ = lines().write_csv("/plain");
+    let _ = lines().indeterminate().filter(|length| *length > 0).write_csv("/chance");
     let determinacy = environment.into_job().graph.vertices.into_iter().map(|v| v.determinacy);
     assert_eq!(
         determinacy.collect::<Vec<_>>(),

@@ -27,7 +27,10 @@ pub(crate) trait Format<R: ?Sized>: Clone + Send + Sync + 'static {
     type File: Send;
 
     /// Begins a file, which may have `buffer_bytes` in memory.
-    fn open(&self, output: StagedOutput, buffer_bytes: usize) -> Self::File;
+    ///
+    /// # Errors
+    /// When the disk refuses what every file begins with.
+    fn open(&self, output: StagedOutput, buffer_bytes: usize) -> Result<Self::File, TaskFailure>;
 
     /// Appends a record.
     ///
@@ -74,7 +77,7 @@ impl<R: ?Sized + 'static, F: Format<R>> Consume<R> for FileSink<R, F> {
         } else {
             let deployment = context.deployment();
             let output = StagedOutput::create(deployment, &self.target, F::EXTENSION)?;
-            self.file.insert(self.format.open(output, buffer_bytes(deployment.memory_bytes)))
+            self.file.insert(self.format.open(output, buffer_bytes(deployment.memory_bytes))?)
         };
         self.records += 1;
         self.format.append(record, file)

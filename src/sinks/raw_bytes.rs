@@ -15,8 +15,8 @@ impl<R: AsRef<[u8]> + ?Sized> Format<R> for RawBytes {
 
     type File = BufferedFile;
 
-    fn open(&self, output: StagedOutput, buffer_bytes: usize) -> BufferedFile {
-        BufferedFile::new(output, buffer_bytes)
+    fn open(&self, output: StagedOutput, buffer_bytes: usize) -> Result<Self::File, TaskFailure> {
+        Ok(BufferedFile::new(output, buffer_bytes))
     }
 
     #[inline]
