@@ -49,7 +49,10 @@ pub enum StoreError {
         reason: String,
     },
     /// A version of Regrow that is not known here wrote it: use that version.
-    #[error("the store at {path} has format {found}, this program reads {supported}")]
+    #[error(
+        "the store at {path} has format {found}, this program reads {supported}; \
+         use the program that wrote it"
+    )]
     Format {
         /// Where.
         path: PathBuf,

@@ -157,7 +157,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("FORMAT"), "regrow-store file 2\n").unwrap();
         let error = Home::open(directory.path(), "file").err().unwrap();
-        assert!(error.to_string().ends_with("has format 2, this program reads 1"), "{error}");
+        assert!(error.to_string().contains("has format 2, this program reads 1;"), "{error}");
     }
 
     #[test]

@@ -91,6 +91,15 @@ impl MemoryStore {
         }
     }
 
+    /// Flips a bit of a document.
+    pub fn damage_document(&self, table: Table, key: &str) {
+        let mut shared = self.shared();
+        let document = shared.documents.get_mut(&(table, key.to_owned()));
+        if let Some(byte) = document.and_then(|document| document.last_mut()) {
+            *byte ^= 1;
+        }
+    }
+
     /// Forgets the batches from `sequence` on, as if they had never been appended.
     pub fn lose_tail(&self, run: RunId, sequence: u64) {
         if let Some(log) = self.shared().logs.get_mut(&run) {
