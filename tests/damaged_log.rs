@@ -71,19 +71,3 @@ fn rule_5_13_a_log_that_is_gone_is_told_and_finish_records_stand_in() {
         assert_eq!(run.ran_again(), CONSUMERS);
     }
 }
-
-#[test]
-fn a_store_that_is_gone_or_empty_is_told_and_the_job_begins_again() {
-    for kind in ["sled", "file"] {
-        for is_kept in [false, true] {
-            let run = Interrupted::new(kind);
-            fs::remove_dir_all(run.store()).unwrap();
-            if is_kept {
-                fs::create_dir(run.store()).unwrap();
-            }
-            let answer = run.resume();
-            assert!(answer.err.contains("the event store"), "{}", answer.err);
-            assert!(answer.err.contains("begins again"), "{}", answer.err);
-        }
-    }
-}

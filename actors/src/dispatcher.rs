@@ -22,7 +22,7 @@ use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use regrow_protocol::{
     Envelope, Epoch, JobId, RunId, RunStanding, ToJobMaster, ToTaskExecutor, WorkerId,
 };
-use regrow_runtime::{PreviousLife, RecoveryReport, with_causes};
+use regrow_runtime::{JobOutcome, PreviousLife, RecoveryReport, with_causes};
 use regrow_store::EventStore;
 use tracing::info;
 
@@ -45,6 +45,7 @@ use crate::{
     panic_watch::current_panic,
     recovery_reports::reports_directory,
     resource_manager::ResourceManager,
+    run_directory::NotedRun,
     store_runner::{SharedStore, ask},
     task::TaskFactory,
     watch::Terminated,
@@ -62,6 +63,8 @@ pub(crate) struct DispatcherConfig {
     pub effects: EffectRunner,
     /// Who gives out slots.
     pub resource_manager: Addr<ResourceManager>,
+    /// What the directory of a local run notes of it.
+    pub noted: Option<NotedRun>,
 }
 
 /// Accepts jobs and sees them to their end.
@@ -74,6 +77,19 @@ pub(crate) struct Dispatcher {
     runs: BTreeMap<RunId, Run>,
     ended: EndedRuns,
     workers: BTreeMap<WorkerId, WorkerConnected>,
+}
+
+/// What is next for a run.
+enum Next {
+    /// Somebody leads it.
+    Lead {
+        /// What is lost of it, for people.
+        lacks: Option<String>,
+    },
+    /// It has a result, which is archived first.
+    Conclude(Box<JobOutcome>),
+    /// It is in the archive.
+    CleanUp(Box<JobOutcome>),
 }
 
 /// The store decided about a submission.
@@ -114,12 +130,9 @@ impl Dispatcher {
             (self.term, self.archive.clone(), submit.submission.clone());
         let (job, this) = (submission.job.clone(), ctx.address());
         self.submitting.insert(job.clone(), submit);
+        let noted = self.config.noted.clone();
         let work = move |store: &mut dyn EventStore| {
-            let term = match term {
-                Some(term) => term,
-                None => store_work::claim_term(store)?,
-            };
-            Ok((term, admission::admit(store, &archive, &submission)?))
+            store_work::admit(store, &archive, &submission, (term, noted))
         };
         ask(&*self.config.store, work, move |result| {
             let result = result
@@ -135,11 +148,12 @@ impl Dispatcher {
         admission: Admission,
         ctx: &mut Context<Self>,
     ) {
-        let SubmitJob { submission, options, kills, client, cancel, kill } = submit;
-        let (submission, outcome, resumed) = match admission {
-            Admission::New => (submission, None, false),
-            Admission::Again(accepted) => (*accepted, None, true),
-            Admission::Concluding(accepted, outcome) => (*accepted, Some(outcome), true),
+        let SubmitJob { submission: _, options, kills, client, cancel, kill } = submit;
+        let (submission, next, resumed) = match admission {
+            Admission::New(accepted) => (*accepted, Next::Lead { lacks: None }, false),
+            Admission::Again { accepted, lacks } => (*accepted, Next::Lead { lacks }, true),
+            Admission::Concluding(accepted, outcome) => (*accepted, Next::Conclude(outcome), true),
+            Admission::Archived(accepted, outcome) => (*accepted, Next::CleanUp(outcome), true),
             Admission::Ended(outcome) => {
                 client.do_send(ClientUpdate::Ended { outcome, joined: true });
                 client.do_send(ClientUpdate::Closed);
@@ -156,10 +170,21 @@ impl Dispatcher {
             run.previous = PreviousLife::Unknown;
             run.acceptance = Acceptance::Recorded;
         }
-        self.runs.insert(id, run);
-        match outcome {
-            Some(outcome) => self.conclude(id, outcome, ctx),
-            None => self.open_log(id, ctx),
+        match next {
+            Next::Lead { lacks } => {
+                run.lacks = lacks;
+                self.runs.insert(id, run);
+                self.open_log(id, ctx);
+            }
+            Next::Conclude(outcome) => {
+                self.runs.insert(id, run);
+                self.conclude(id, outcome, ctx);
+            }
+            Next::CleanUp(outcome) => {
+                run.life = Life::Concluding(outcome);
+                self.runs.insert(id, run);
+                self.clean_output(id, ctx);
+            }
         }
     }
 

@@ -10,11 +10,15 @@ mod cancel_handle;
 mod local_client;
 mod local_run;
 mod local_system;
+mod store_loss;
 #[cfg(test)]
 mod tests;
 
-pub use self::cancel_handle::CancelHandle;
-pub use crate::run_directory::{InterruptedRuns, interrupted_runs};
+pub use self::{
+    cancel_handle::CancelHandle,
+    store_loss::{StoreLoss, StoreLossKind},
+};
+pub use crate::run_directory::{InterruptedRuns, interrupted_runs, sweep};
 use crate::{dispatcher::SubmitError, task::TaskFactory};
 
 /// A job to run with all roles in this process.
@@ -46,12 +50,9 @@ pub struct LocalRun {
 /// What happens while a job runs, in order.
 #[derive(Clone, Debug)]
 pub enum RunUpdate {
-    /// The event store of the interrupted run is gone, though its workers' output is there: the
-    /// job begins again.
-    StoreGone {
-        /// Where the store was.
-        path: PathBuf,
-    },
+    /// The event store of the interrupted run is lost: finish records and what the run directory
+    /// notes stand in for it.
+    StoreLost(StoreLoss),
     /// The job is accepted and recorded, or the run that was there goes on.
     Accepted {
         /// Which job.
@@ -103,6 +104,17 @@ pub enum LaunchError {
         /// Job name and arguments of this one.
         requested: String,
     },
+    /// The program builds another graph than that of the interrupted run.
+    #[error(
+        "job {job} was interrupted, and this program builds another graph for it; resume it with the \
+         program that began it, or remove {directory} to give up what it finished"
+    )]
+    OtherGraph {
+        /// The id.
+        job: JobId,
+        /// The directory of the run.
+        directory: PathBuf,
+    },
     /// The job's graph cannot be built or is not valid.
     #[error("{0}")]
     Job(String),
@@ -142,6 +154,9 @@ pub enum LaunchError {
     /// The job could not be recorded: nothing ran, and nothing of it is left.
     #[error("the job was not accepted: {0}")]
     NotAccepted(String),
+    /// What a dead run staged in an output directory cannot be removed.
+    #[error("cannot remove what an earlier run of the job staged")]
+    Staging(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The workers of this process cannot be started.
     #[error("cannot start the workers")]
     Workers(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -15,6 +15,7 @@
 
 mod disk;
 mod error;
+mod leftovers;
 mod listing;
 mod manifest;
 mod prepare;
@@ -31,7 +32,10 @@ use regrow_protocol::{ExecutionAttemptId, JobId, RunId};
 use regrow_runtime::{CommitPlan, OutputPreparation, SinkSpec};
 
 use self::disk::Disk;
-pub(crate) use self::error::OutputError;
+pub(crate) use self::{
+    error::OutputError,
+    leftovers::{highest_staged, is_publishing, remove_staging, staging_directories},
+};
 
 /// Publishes the files of one run. Its calls block on the disk: use it on a thread of its own.
 ///
@@ -76,6 +80,14 @@ impl OutputCommitter {
     pub(crate) fn commit(&self, plan: &CommitPlan) -> Result<(), OutputError> {
         let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         publish::commit(&self.disk, &self.job, plan)
+    }
+
+    /// What the manifest of `run` says is to be published: the plan of a commit that had begun, also
+    /// when the log does not say so (rules 5.12 and 6.2). None if there is no manifest; one that
+    /// cannot be read is found by [`commit`](Self::commit), which says why.
+    pub(crate) fn decided(&self, run: RunId, sinks: &[SinkSpec]) -> Option<CommitPlan> {
+        let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        leftovers::decided(run, sinks)
     }
 
     /// Removes what `run` staged; published files stay. For runs that ended, however they did.

@@ -2,13 +2,16 @@
 //!
 //! ```text
 //! runs/<job id>/lock         locked by the process that runs the job; holds its process id
-//! runs/<job id>/run.json     what runs, written before the job is accepted
+//! runs/<job id>/run.json     what runs, and as which run; written before the job is accepted
 //! runs/<job id>/store/       the event store
+//! runs/<job id>/store-damaged-<number>/    one that could not be used, kept until the run is over
 //! runs/<job id>/shuffle/     the workers' data directories
 //! runs/<job id>/reports/     one file per recovery
 //! ```
 
+mod damaged_stores;
 mod lock;
+mod noted_run;
 mod run_file;
 #[cfg(test)]
 mod tests;
@@ -20,15 +23,19 @@ use std::{
 };
 
 use regrow_protocol::JobId;
-use regrow_runtime::StoreKind;
+use regrow_runtime::{JobSubmission, StoreKind, with_causes};
 use regrow_store::StoreError;
+use tracing::warn;
 
 use self::lock::{Lock, is_locked};
-pub(crate) use self::run_file::RunFile;
+pub(crate) use self::{damaged_stores::SetAside, noted_run::NotedRun, run_file::RunFile};
 use crate::launch::{InterruptedRun, LaunchError};
 
 /// Begins the names of run directories that are being removed; no job id begins with it.
 const REMOVED_PREFIX: &str = ".removed-";
+
+/// The first term that a new store gives out; noted at once, so that a new run notes nothing twice.
+const FIRST_TERM: u64 = 1;
 
 /// The directory of a run, locked by this process.
 #[derive(Debug)]
@@ -60,6 +67,10 @@ impl RunDirectory {
         Ok(Self { path, job: job.clone(), lock })
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) fn store(&self) -> PathBuf {
         self.path.join("store")
     }
@@ -68,15 +79,20 @@ impl RunDirectory {
         self.path.join("shuffle")
     }
 
-    /// Whether workers stored something and the event store, which comes first, is gone.
-    pub(crate) fn lost_its_store(&self) -> bool {
-        let is_empty =
-            |path: &Path| fs::read_dir(path).map_or(true, |mut all| all.next().is_none());
-        let workers = fs::read_dir(self.shuffle()).into_iter().flatten().flatten();
-        let mut stored =
-            workers.flat_map(|worker| fs::read_dir(worker.path()).into_iter().flatten());
-        is_empty(&self.store())
-            && stored.any(|entry| entry.is_ok_and(|entry| entry.path().is_dir()))
+    /// Whether there is no event store: none was made yet, or it is gone.
+    pub(crate) fn has_no_store(&self) -> bool {
+        match fs::read_dir(self.store()) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
+    /// Moves a damaged event store out of the way.
+    ///
+    /// # Errors
+    /// When the disk refuses; then the damage may be that of the disk, and nothing was moved.
+    pub(crate) fn set_store_aside(&self) -> Result<SetAside, LaunchError> {
+        damaged_stores::set_aside(&self.path, &self.store())
     }
 
     /// What an earlier process wrote, if there was one and the run can go on.
@@ -87,14 +103,29 @@ impl RunDirectory {
         Ok(RunFile::read(&self.path)?.filter(RunFile::survives_its_process))
     }
 
-    /// Notes what runs.
-    pub(crate) fn note(&self, run: &InterruptedRun, store: StoreKind) -> Result<(), LaunchError> {
-        RunFile::new(run.clone(), store).write(&self.path)
+    /// What is to be noted of a new run.
+    pub(crate) fn new_run(
+        &self,
+        run: InterruptedRun,
+        store: StoreKind,
+        submission: &JobSubmission,
+    ) -> NotedRun {
+        let identity = noted_run::identity(submission, FIRST_TERM);
+        NotedRun::new(self, RunFile::new(run, store, identity), 0)
     }
 
-    /// Removes all but the lock: nothing of an earlier run that cannot go on may be mistaken for
-    /// this one's.
+    /// The run that `file` is about.
+    pub(crate) fn noted(&self, file: RunFile) -> NotedRun {
+        let claimed = file.identity().map_or(0, |identity| identity.term);
+        NotedRun::new(self, file, claimed)
+    }
+
+    /// Removes all but the lock, and what was staged: nothing of an earlier run that cannot go on
+    /// may be mistaken for this one's, or be in its way.
     pub(crate) fn clear(&self) -> Result<(), LaunchError> {
+        if let Some(file) = RunFile::read(&self.path)? {
+            file.remove_staging().map_err(|error| LaunchError::Staging(error.into()))?;
+        }
         let failed = |path: &Path, source| LaunchError::Directory {
             action: "clear",
             path: path.into(),
@@ -178,9 +209,9 @@ fn jobs(data_directory: &Path) -> Result<Vec<(JobId, PathBuf)>, LaunchError> {
 }
 
 /// Removes what dead processes left of which nobody can make use: directories that they were
-/// removing, and runs that were never accepted or that ended with their process. Somebody else may
-/// sweep, too; what stays is swept next time.
-fn sweep(data_directory: &Path) {
+/// removing, and runs that were never accepted or that ended with their process, with what those
+/// staged in their output directories. Somebody else may sweep, too; what stays is swept next time.
+pub fn sweep(data_directory: &Path) {
     let all = RunDirectory::all(data_directory);
     for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
         let is_leftover = entry.file_name().to_string_lossy().starts_with(REMOVED_PREFIX);
@@ -191,12 +222,22 @@ fn sweep(data_directory: &Path) {
     for (job, path) in jobs(data_directory).unwrap_or_default() {
         let Some(lock) = Lock::take_if_free(&path) else { continue };
         // A damaged file proves nothing: a person must look at it.
-        let is_dead = RunFile::read(&path)
-            .is_ok_and(|file| !file.is_some_and(|file| file.survives_its_process()));
-        if is_dead {
-            drop(RunDirectory { path, job, lock }.remove());
+        let Ok(file) = RunFile::read(&path) else { continue };
+        if !file.as_ref().is_some_and(RunFile::survives_its_process) {
+            bury(RunDirectory { path, job, lock }, file);
         }
     }
+}
+
+/// Removes a run that nobody can go on with, and what it staged; first that, for nobody else knows
+/// whose it is.
+fn bury(directory: RunDirectory, file: Option<RunFile>) {
+    if let Some(Err(error)) = file.map(|file| file.remove_staging()) {
+        let error = with_causes(&error);
+        warn!(job = %directory.job, error, "what an ended run staged is left");
+        return;
+    }
+    drop(directory.remove());
 }
 
 /// Says who has the directory.

@@ -40,7 +40,7 @@ pub(crate) fn launch(
             match update {
                 RunUpdate::Accepted { .. } => accepted.store(true, Ordering::Relaxed),
                 RunUpdate::Recovered(report) => recoveries.push(*report),
-                RunUpdate::StoreGone { .. }
+                RunUpdate::StoreLost(_)
                 | RunUpdate::Status(_)
                 | RunUpdate::JobMasterLost { .. }
                 | RunUpdate::CancelAnswered { .. } => {}

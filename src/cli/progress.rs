@@ -125,8 +125,7 @@ impl Screen {
 
     fn show(&mut self, update: &RunUpdate) {
         match update {
-            RunUpdate::StoreGone { path } => self
-                .say(&format!("the event store {} is gone: the job begins again", path.display())),
+            RunUpdate::StoreLost(loss) => self.say(&loss.to_string()),
             RunUpdate::Accepted { resumed: false, .. } => {}
             RunUpdate::Accepted { job, resumed: true, .. } => {
                 self.say(&format!("resuming the interrupted run of job {job}"));

@@ -8,7 +8,7 @@ use std::{
 use clap::{ArgMatches, FromArgMatches as _};
 use regrow_actors::{
     archive::Archive,
-    launch::{InterruptedRun, InterruptedRuns, LocalRun, interrupted_runs},
+    launch::{InterruptedRun, InterruptedRuns, LocalRun, interrupted_runs, sweep},
     task::TaskFactory as _,
 };
 use regrow_protocol::JobId;
@@ -49,6 +49,8 @@ pub(crate) fn run(
         None => RunFlags::from_arg_matches(matches)?,
     };
     let data_directory = absolute(&flags.data.directory())?;
+    // What a dead run staged would be in the way of a new one.
+    sweep(&data_directory);
     let InterruptedRuns { runs: interrupted, unreadable } =
         interrupted_runs(&data_directory).map_err(|error| CliError::Usage(with_causes(&error)))?;
     for error in &unreadable {

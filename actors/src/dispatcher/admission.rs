@@ -1,18 +1,23 @@
 //! Whether a submission begins a run, joins one, or is refused (rule 1.1).
 
-use regrow_protocol::{JobId, decode, encode};
+mod documents;
+
+use regrow_protocol::JobId;
 use regrow_runtime::{JobOutcome, JobState, JobSubmission, with_causes};
-use regrow_store::{EventStore, StoreError, Table};
-use serde::{Deserialize, Serialize};
+use regrow_store::{EventStore, StoreError};
 use thiserror::Error;
 use tracing::warn;
 
-use crate::archive::{Archive, ArchivedJob};
+pub(super) use self::documents::store_result;
+use self::documents::{Documents, StoredResult, store_job};
+use crate::{
+    archive::{Archive, ArchivedJob},
+    launch::LaunchError,
+    run_directory::NotedRun,
+};
 
 /// Longest arguments that are shown whole.
 const SHOWN_CHARS_MAX: usize = 200;
-
-const FORMAT: u32 = 1;
 
 /// Why a submission is refused. Nothing was harmed.
 #[derive(Debug, Error)]
@@ -38,6 +43,9 @@ pub enum SubmitError {
         /// What was found.
         reason: String,
     },
+    /// What the run directory notes of the job, or holds of the run, cannot be used.
+    #[error(transparent)]
+    Directory(#[from] Box<LaunchError>),
 }
 
 impl SubmitError {
@@ -58,87 +66,142 @@ impl SubmitError {
 /// What becomes of a submission.
 #[derive(Debug)]
 pub(super) enum Admission {
-    /// It begins a run.
-    New,
-    /// Its run goes on: this is what was accepted.
-    Again(Box<JobSubmission>),
+    /// It begins a run: this one.
+    New(Box<JobSubmission>),
+    /// Its run goes on.
+    Again {
+        /// What was accepted.
+        accepted: Box<JobSubmission>,
+        /// What is lost of it, for people.
+        lacks: Option<String>,
+    },
     /// Its run has a result, but not all of it is cleaned up.
     Concluding(Box<JobSubmission>, Box<JobOutcome>),
+    /// As before, and it is in the archive already.
+    Archived(Box<JobSubmission>, Box<JobOutcome>),
     /// Its run has ended.
     Ended(Box<JobOutcome>),
 }
 
-/// A job as it was accepted, in the store.
-#[derive(Serialize, Deserialize)]
-struct StoredJob {
-    format: u32,
-    submission: JobSubmission,
+impl Admission {
+    /// The run that is led or cleaned up from here on, if any is.
+    pub(super) fn accepted(&self) -> Option<&JobSubmission> {
+        match self {
+            Self::New(accepted)
+            | Self::Again { accepted, .. }
+            | Self::Concluding(accepted, _)
+            | Self::Archived(accepted, _) => Some(accepted),
+            Self::Ended(_) => None,
+        }
+    }
 }
 
-/// A result, in the store.
-#[derive(Serialize, Deserialize)]
-struct StoredResult {
-    format: u32,
-    job_name: String,
-    #[serde(with = "serde_bytes")]
-    arguments: Vec<u8>,
-    outcome: JobOutcome,
-}
-
-/// Decides about `submission`; a new one is stored before this returns.
+/// Decides about `submission`. `noted` is what the run directory says of the job, where there is one:
+/// it stands in for what the store has lost (rules 5.12 and 5.13). What is accepted is stored before
+/// this returns.
 pub(super) fn admit(
     store: &mut dyn EventStore,
     archive: &Archive,
     submission: &JobSubmission,
+    noted: Option<&NotedRun>,
 ) -> Result<Admission, SubmitError> {
-    let key = submission.job.as_str();
-    let accepted = match store.get(Table::JobGraphs, key)? {
-        Some(bytes) => Some(read::<StoredJob>(&submission.job, &bytes)?.submission),
-        None => None,
-    };
-    let result = match store.get(Table::Results, key)? {
-        Some(bytes) => Some(read::<StoredResult>(&submission.job, &bytes)?),
-        None => None,
-    };
-    if let Some(accepted) = accepted {
+    let documents = Documents::read(store, &submission.job)?;
+    if let Some(accepted) = &documents.accepted {
         check_same(submission, &accepted.job_name, &accepted.arguments)?;
-        return Ok(match result.filter(|result| result.outcome.run == accepted.run) {
-            Some(result) => Admission::Concluding(Box::new(accepted), Box::new(result.outcome)),
-            None => Admission::Again(Box::new(accepted)),
-        });
+        return again(store, archive, accepted, (noted, &documents));
     }
-    if let Some(ended) = ended_run(archive, &submission.job, result)
+    let known = noted.and_then(|noted| noted.accepted(submission));
+    if let Some(accepted) = &known
+        && documents.lost_job
+    {
+        store_job(store, accepted)?;
+        return again(store, archive, accepted, (noted, &documents));
+    }
+    let unended = known.filter(|accepted| !documents.tells_the_end_of(accepted.run));
+    if let (Some(noted), Some(accepted)) = (noted, &unended)
+        && let Some(admission) = readmit(store, archive, accepted, (noted, &documents))?
+    {
+        return Ok(admission);
+    }
+    if let Some(damage) = documents.damages.into_iter().next() {
+        return Err(damage.into());
+    }
+    if let Some(ended) = ended_run(archive, &submission.job, documents.result)
         && ended.outcome.state == JobState::Finished
     {
         check_same(submission, &ended.job_name, &ended.arguments)?;
         return Ok(Admission::Ended(Box::new(ended.outcome)));
     }
-    let document = StoredJob { format: FORMAT, submission: submission.clone() };
-    let bytes = encode(&document).map_err(|error| SubmitError::Document {
-        job: submission.job.clone(),
-        reason: with_causes(&error),
-    })?;
-    store.put(Table::JobGraphs, key, &bytes)?;
-    Ok(Admission::New)
+    let begun = unended.unwrap_or_else(|| submission.clone());
+    store_job(store, &begun)?;
+    Ok(Admission::New(Box::new(begun)))
 }
 
-/// Stores the result of a run, durable: from here on it is only cleaned up.
-pub(super) fn store_result(
+/// What becomes of a run that was accepted, as the store says or has said.
+fn again(
     store: &mut dyn EventStore,
-    submission: &JobSubmission,
-    outcome: &JobOutcome,
-) -> Result<(), SubmitError> {
-    let result = StoredResult {
-        format: FORMAT,
-        job_name: submission.job_name.clone(),
-        arguments: submission.arguments.clone(),
-        outcome: outcome.clone(),
+    archive: &Archive,
+    accepted: &JobSubmission,
+    (noted, documents): (Option<&NotedRun>, &Documents),
+) -> Result<Admission, SubmitError> {
+    let run = Box::new(accepted.clone());
+    if let Some(result) = &documents.result
+        && documents.tells_the_end_of(accepted.run)
+    {
+        let outcome = Box::new(result.outcome.clone());
+        return Ok(Admission::Concluding(run, outcome));
+    }
+    if !documents.damages.is_empty()
+        && let Some(admission) = archived(store, archive, accepted)?
+    {
+        return Ok(admission);
+    }
+    Ok(Admission::Again { accepted: run, lacks: lacks(noted, documents) })
+}
+
+/// What becomes of a run that the store does not know, while its directory does; none if it had not
+/// begun.
+fn readmit(
+    store: &mut dyn EventStore,
+    archive: &Archive,
+    accepted: &JobSubmission,
+    (noted, documents): (&NotedRun, &Documents),
+) -> Result<Option<Admission>, SubmitError> {
+    if let Some(admission) = archived(store, archive, accepted)? {
+        return Ok(Some(admission));
+    }
+    let lacks = lacks(Some(noted), documents);
+    if lacks.is_none() && !noted.remains().map_err(Box::new)?.any {
+        return Ok(None);
+    }
+    store_job(store, accepted)?;
+    Ok(Some(Admission::Again { accepted: Box::new(accepted.clone()), lacks }))
+}
+
+/// The end of a run that the archive knows and the store has lost: stored again, so that the run is
+/// only cleaned up, whatever happens.
+fn archived(
+    store: &mut dyn EventStore,
+    archive: &Archive,
+    accepted: &JobSubmission,
+) -> Result<Option<Admission>, SubmitError> {
+    let ended = ended_run(archive, &accepted.job, None);
+    let Some(ended) = ended.filter(|ended| ended.outcome.run == accepted.run) else {
+        return Ok(None);
     };
-    let bytes = encode(&result).map_err(|error| SubmitError::Document {
-        job: submission.job.clone(),
-        reason: with_causes(&error),
-    })?;
-    Ok(store.put(Table::Results, submission.job.as_str(), &bytes)?)
+    store_result(store, accepted, &ended.outcome)?;
+    store_job(store, accepted)?;
+    Ok(Some(Admission::Archived(Box::new(accepted.clone()), Box::new(ended.outcome))))
+}
+
+/// What is lost of a run, and what stands in for it; none if nothing is.
+fn lacks(noted: Option<&NotedRun>, documents: &Documents) -> Option<String> {
+    let lost = noted.map(NotedRun::lacked).unwrap_or_default().iter().cloned();
+    let damaged = documents.damages.iter().map(|damage| {
+        format!("{}; its log and the run's run.json stand in for it", with_causes(damage))
+    });
+    let all: Vec<String> = lost.chain(damaged).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// The newest run of a job that ended. An archive that cannot be read forgets a job; it does not
@@ -168,138 +231,5 @@ fn check_same(
     })
 }
 
-/// A document of this program's format.
-trait Document: for<'de> Deserialize<'de> {
-    fn format(&self) -> u32;
-}
-
-impl Document for StoredJob {
-    fn format(&self) -> u32 {
-        self.format
-    }
-}
-
-impl Document for StoredResult {
-    fn format(&self) -> u32 {
-        self.format
-    }
-}
-
-fn read<T: Document>(job: &JobId, bytes: &[u8]) -> Result<T, SubmitError> {
-    let refused = |reason| SubmitError::Document { job: job.clone(), reason };
-    let document: T = decode(bytes).map_err(|error| refused(with_causes(&error)))?;
-    if document.format() != FORMAT {
-        let found = document.format();
-        return Err(refused(format!("it has format {found}, this program reads {FORMAT}")));
-    }
-    Ok(document)
-}
-
 #[cfg(test)]
-mod tests {
-    use regrow_protocol::{Accumulators, RunId, SubmissionId};
-    use regrow_runtime::JobGraph;
-    use regrow_store::MemoryStore;
-
-    use super::*;
-
-    fn submission(arguments: &str, run: u128) -> JobSubmission {
-        JobSubmission {
-            job: "nightly".parse().unwrap(),
-            run: RunId::from_bits(run),
-            submission: SubmissionId::from_bits(run),
-            job_name: "sort".to_owned(),
-            arguments: arguments.as_bytes().to_vec(),
-            graph: JobGraph::default(),
-            ledger: None,
-            settings: Vec::new(),
-        }
-    }
-
-    fn outcome(run: u128, state: JobState) -> JobOutcome {
-        JobOutcome {
-            job: "nightly".parse().unwrap(),
-            run: RunId::from_bits(run),
-            state,
-            recoveries: 0,
-            error: None,
-            accumulators: Accumulators::default(),
-        }
-    }
-
-    fn archived(archive: &Archive, arguments: &str, state: JobState) {
-        let job = ArchivedJob {
-            outcome: outcome(1, state),
-            job_name: "sort".to_owned(),
-            arguments: arguments.as_bytes().to_vec(),
-            reports: Vec::new(),
-        };
-        archive.write(&job, &[]).unwrap();
-    }
-
-    #[test]
-    fn rule_1_1_an_equal_submission_goes_on_with_the_run_that_is_there() {
-        let data = tempfile::tempdir().unwrap();
-        let archive = Archive::new(data.path());
-        let mut store = MemoryStore::new();
-        let first = admit(&mut store, &archive, &submission("--input a", 1)).unwrap();
-        assert!(matches!(first, Admission::New));
-        let second = admit(&mut store, &archive, &submission("--input a", 2)).unwrap();
-        let Admission::Again(accepted) = second else { panic!("{second:?}") };
-        assert_eq!(*accepted, submission("--input a", 1));
-    }
-
-    #[test]
-    fn rule_1_1_other_arguments_under_a_known_id_are_refused_with_both_named() {
-        let data = tempfile::tempdir().unwrap();
-        let archive = Archive::new(data.path());
-        let mut store = MemoryStore::new();
-        admit(&mut store, &archive, &submission("--input a", 1)).unwrap();
-        let refused = admit(&mut store, &archive, &submission("--input b", 2)).unwrap_err();
-        let text = refused.to_string();
-        assert!(text.contains("sort --input a") && text.contains("sort --input b"), "{text}");
-    }
-
-    #[test]
-    fn rule_1_1_a_finished_job_gives_its_result_and_a_failed_one_runs_again() {
-        let data = tempfile::tempdir().unwrap();
-        let archive = Archive::new(data.path());
-        archived(&archive, "--input a", JobState::Finished);
-        let again = admit(&mut MemoryStore::new(), &archive, &submission("--input a", 2));
-        assert!(
-            matches!(again.unwrap(), Admission::Ended(outcome) if outcome.run == RunId::from_bits(1))
-        );
-        let other = admit(&mut MemoryStore::new(), &archive, &submission("--input b", 2));
-        assert!(matches!(other, Err(SubmitError::OtherJob { .. })));
-        for state in [JobState::Failed, JobState::Canceled] {
-            archived(&archive, "--input a", state);
-            let again = admit(&mut MemoryStore::new(), &archive, &submission("--input b", 2));
-            assert!(matches!(again.unwrap(), Admission::New));
-        }
-    }
-
-    #[test]
-    fn rule_3_9_a_run_with_a_result_is_only_cleaned_up() {
-        let data = tempfile::tempdir().unwrap();
-        let archive = Archive::new(data.path());
-        let mut store = MemoryStore::new();
-        let first = submission("--input a", 1);
-        admit(&mut store, &archive, &first).unwrap();
-        store_result(&mut store, &first, &outcome(1, JobState::Failed)).unwrap();
-        let again = admit(&mut store, &archive, &submission("--input a", 2)).unwrap();
-        assert!(
-            matches!(again, Admission::Concluding(_, outcome) if outcome.state == JobState::Failed)
-        );
-    }
-
-    #[test]
-    fn a_document_of_another_format_is_refused_with_both_named() {
-        let data = tempfile::tempdir().unwrap();
-        let archive = Archive::new(data.path());
-        let mut store = MemoryStore::new();
-        let document = StoredJob { format: 9, submission: submission("", 1) };
-        store.put(Table::JobGraphs, "nightly", &encode(&document).unwrap()).unwrap();
-        let text = admit(&mut store, &archive, &submission("", 2)).unwrap_err().to_string();
-        assert!(text.contains("format 9") && text.contains("reads 1"), "{text}");
-    }
-}
+mod tests;

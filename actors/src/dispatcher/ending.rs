@@ -72,7 +72,7 @@ impl Dispatcher {
         );
     }
 
-    fn clean_output(&self, id: RunId, ctx: &Context<Self>) {
+    pub(super) fn clean_output(&self, id: RunId, ctx: &Context<Self>) {
         let Some(run) = self.runs.get(&id) else { return };
         let (output, sinks, this) =
             (run.output.clone(), run.submission.graph.sinks.clone(), ctx.address());

@@ -26,6 +26,10 @@ use crate::{
     store_runner::{SharedStore, ask},
 };
 
+/// Said of a log that lacks the begin of a commit.
+const BY_MANIFEST: &str = "the manifest in the output directory says what is published; \
+                           accumulators of tasks whose finish is lost are not counted";
+
 /// The log of a run is open for a life, or not.
 struct LogOpened {
     run: RunId,
@@ -42,9 +46,10 @@ impl Dispatcher {
     pub(super) fn open_log(&self, id: RunId, ctx: &Context<Self>) {
         let Some(run) = self.runs.get(&id) else { return };
         let (epoch, this) = (run.epoch, ctx.address());
+        let (submission, output) = (run.submission.clone(), run.output.clone());
         ask(
             &*self.config.store,
-            move |store| store_work::open_log(store, id, epoch),
+            move |store| store_work::open_log(store, &submission, epoch, &output),
             move |result| {
                 let result = result.unwrap_or_else(|text| Err(StoreFailure::Sick(text)));
                 this.do_send(LogOpened { run: id, epoch, result });
@@ -56,13 +61,17 @@ impl Dispatcher {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let recording = recording(&self.config.store, &run.options, &opened);
         let covered = opened.read.damage.as_ref().is_none_or(|damage| damage.covered);
+        let damage = opened.read.damage.map(|damage| damage.text);
+        let by_manifest = opened.decided.then(|| BY_MANIFEST.to_owned());
+        let log_damage: Vec<String> =
+            run.lacks.iter().cloned().chain(damage).chain(by_manifest).collect();
         let life = LifeStart {
             epoch: run.epoch,
             previous: run.previous.clone(),
             sealed: opened.sealed,
             kills: run.kills.clone(),
             read_log_ms: opened.read_log_ms,
-            log_damage: opened.read.damage.map(|damage| damage.text),
+            log_damage: (!log_damage.is_empty()).then(|| log_damage.join("; ")),
             options: run.options.clone(),
         };
         let untouched = opened.read.events.is_empty()
@@ -204,6 +213,7 @@ impl Handler<LifeNews> for Dispatcher {
             }
             News::Recovered(report) => {
                 run.tell(&RunUpdate::Recovered(report.clone()));
+                run.lacks = None;
                 let job = run.submission.job.clone();
                 self.keep_report(&job, report);
             }

@@ -49,6 +49,8 @@ pub(super) struct Run {
     /// Whether an earlier process accepted it.
     pub(super) resumed: bool,
     pub(super) acceptance: Acceptance,
+    /// What is lost of it, until a recovery has told.
+    pub(super) lacks: Option<String>,
     /// The newest status from before it was announced.
     early_status: Option<Box<JobStatus>>,
     /// A cancel that no life has answered yet.
@@ -109,6 +111,7 @@ impl Run {
             life: Life::Opening,
             resumed: false,
             acceptance: Acceptance::Unrecorded,
+            lacks: None,
             early_status: None,
             cancel: false,
             kill: None,

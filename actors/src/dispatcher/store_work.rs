@@ -2,20 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use regrow_protocol::{Epoch, RunId};
+use regrow_protocol::Epoch;
 use regrow_runtime::{
-    JobEvent, JobOutcome, JobSubmission, LogPosition, ReadLog, RecoveryReport, StoredBatch,
-    read_log, with_causes,
+    JobEvent, JobOutcome, JobSubmission, LogPosition, Lsn, ReadLog, RecoveryReport, StoredBatch,
+    encode_batch, read_log, with_causes,
 };
 use regrow_store::{BatchPosition, EventStore, Log, StoreError, Table};
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::admission::store_result;
+use super::admission::{self, Admission, SubmitError, store_result};
 use crate::{
     archive::{Archive, ArchivedJob},
     event_writer::LogSize,
+    output::OutputCommitter,
     recovery_reports,
+    run_directory::NotedRun,
 };
 
 /// Results that a store keeps although the archive has forgotten their jobs; above this they go.
@@ -30,6 +32,8 @@ pub(super) struct OpenedLog {
     pub(super) sealed: Option<LogPosition>,
     /// How large it is.
     pub(super) size: LogSize,
+    /// Whether a manifest, not the log, says that the commit had begun.
+    pub(super) decided: bool,
     /// How long that took.
     pub(super) read_log_ms: u64,
 }
@@ -73,26 +77,76 @@ fn healed<T>(
     }
 }
 
-/// Claims the next term of leadership.
-pub(super) fn claim_term(store: &mut dyn EventStore) -> Result<u64, StoreError> {
-    healed(store, |store| store.claim_term())
+/// Decides about `submission` in the leadership `term`; without one, the next is claimed, above all
+/// that were noted for the run.
+pub(super) fn admit(
+    store: &mut dyn EventStore,
+    archive: &Archive,
+    submission: &JobSubmission,
+    (term, mut noted): (Option<u64>, Option<NotedRun>),
+) -> Result<(u64, Admission), SubmitError> {
+    let term = match (term, &noted) {
+        (Some(term), _) => term,
+        (None, Some(noted)) => claim_term(store, noted.term().map_err(Box::new)?)?,
+        (None, None) => claim_term(store, 0)?,
+    };
+    let admission = admission::admit(store, archive, submission, noted.as_ref())?;
+    if let (Some(noted), Some(accepted)) = (&mut noted, admission.accepted()) {
+        noted.adopt(accepted, term).map_err(Box::new)?;
+    }
+    Ok((term, admission))
 }
 
-/// Claims `epoch` of `run` and reads its log.
+fn claim_term(store: &mut dyn EventStore, floor: u64) -> Result<u64, StoreError> {
+    healed(store, |store| store.claim_term_above(floor))
+}
+
+/// Claims `epoch` of a run and reads its log.
 pub(super) fn open_log(
     store: &mut dyn EventStore,
-    run: RunId,
+    submission: &JobSubmission,
     epoch: Epoch,
+    output: &OutputCommitter,
 ) -> Result<OpenedLog, StoreFailure> {
     let began = Instant::now();
-    let log = healed(store, |store| store.open_log(run, epoch))?;
-    let read = read(&log);
+    let log = healed(store, |store| store.open_log(submission.run, epoch))?;
+    let mut read = read(&log);
+    let size = size(&log, &read);
+    let decided = go_by_the_manifest(store, submission, (epoch, output), &mut read)?;
     Ok(OpenedLog {
         sealed: log.batches.last().map(|batch| position(batch.position)),
-        size: size(&log, &read),
+        size,
+        decided,
         read,
         read_log_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
     })
+}
+
+/// Where what counts of a log may end before the commit, a manifest in the output directory decides
+/// (rules 5.12 and 6.2): the commit had begun, which is stored before anybody acts on it.
+fn go_by_the_manifest(
+    store: &mut dyn EventStore,
+    submission: &JobSubmission,
+    (epoch, output): (Epoch, &OutputCommitter),
+    read: &mut ReadLog,
+) -> Result<bool, StoreFailure> {
+    let lacks_something = read.damage.as_ref().is_some_and(|damage| !damage.covered);
+    if !(read.events.is_empty() || lacks_something) {
+        return Ok(false);
+    }
+    let decided = output.decided(submission.run, &submission.graph.sinks);
+    let Some(plan) = decided else { return Ok(false) };
+    let mut events = Vec::new();
+    if read.events.is_empty() {
+        events.push(JobEvent::JobSubmitted(Box::new(submission.clone())));
+    }
+    events.push(JobEvent::CommitStarted(Box::new(plan)));
+    let batch = encode_batch(epoch, read.next, &events)
+        .map_err(|error| StoreFailure::Sick(with_causes(&error)))?;
+    healed(store, |store| store.append(submission.run, epoch, &batch))?;
+    read.next = Lsn(read.next.0.saturating_add(events.len() as u64));
+    read.events.extend(events);
+    Ok(true)
 }
 
 /// What counts of a log.

@@ -127,6 +127,7 @@ impl Cluster {
             factory: program(),
             effects: EffectRunner::Inline,
             resource_manager: ResourceManager::default().start(),
+            noted: None,
         })
         .start();
         let cluster = Self { root, store, dispatcher };

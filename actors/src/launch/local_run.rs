@@ -9,21 +9,34 @@ use std::{
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use regrow_protocol::{DataDirectoryId, RunId, SubmissionId, TaskFailure, WorkerId};
 use regrow_runtime::{JobSubmission, StoreKind, with_causes};
-use regrow_store::{EventStore, FileStore, MemoryStore, SledStore};
+use regrow_store::{EventStore, FileStore, MemoryStore, SledStore, StoreError};
 use tokio::time::Instant;
 use tracing::warn;
 
 use super::{
-    CancelHandle, InterruptedRun, LaunchError, LocalResult, LocalRun, RunUpdate,
+    CancelHandle, InterruptedRun, LaunchError, LocalResult, LocalRun, RunUpdate, StoreLoss,
+    StoreLossKind,
     local_system::{LocalSystem, LocalSystemConfig},
 };
 use crate::{
     dispatcher::{ClientUpdate, SubmitError},
-    run_directory::RunDirectory,
+    run_directory::{NotedRun, RunDirectory, RunFile, SetAside},
     store_runner::{OpenStore, StoreThread},
     user_code::guarded,
     worker::WorkerDirectories,
 };
+
+/// How often one process sets a damaged store aside: a new one that is damaged at once, too, says
+/// more of the disk than of the store.
+const DAMAGES_MAX: u32 = 1;
+
+/// What a run begins with.
+struct Beginning {
+    kind: StoreKind,
+    /// Whether no earlier process left anything to go on with.
+    fresh: bool,
+    noted: NotedRun,
+}
 
 /// What a caller waits for.
 struct Heard {
@@ -49,39 +62,78 @@ impl LocalRun {
         let began = Instant::now();
         let submission = self.submission()?;
         let directory = RunDirectory::lock(&self.data_directory, &self.job)?;
-        let resumed = self.check_interrupted(&directory)?;
-        let fresh = resumed.is_none();
-        let kind = resumed.unwrap_or(self.options.store);
-        if fresh {
+        let mut beginning = self.begin(&directory, &submission, &mut updates)?;
+        let mut damages = 0;
+        loop {
+            let heard = self.attempt(&beginning, &directory, (&submission, &cancel), |heard| {
+                listen(heard, &mut updates, began)
+            });
+            let damage = heard.as_ref().ok().and_then(Heard::damage);
+            let Some(reason) = damage.filter(|_| damages < DAMAGES_MAX && !beginning.fresh) else {
+                return end(directory, beginning.fresh, heard);
+            };
+            damages += 1;
+            let SetAside { path, removed } = directory.set_store_aside()?;
+            if let Some(file) = directory.resumable()? {
+                beginning.noted = directory.noted(file);
+            }
+            let how = StoreLossKind::Damaged { reason, aside: path, removed };
+            lose_store(&mut beginning.noted, &directory, how, &mut updates)?;
+        }
+    }
+
+    /// Finds out whether there is something to go on with.
+    fn begin(
+        &self,
+        directory: &RunDirectory,
+        submission: &JobSubmission,
+        updates: &mut impl FnMut(RunUpdate),
+    ) -> Result<Beginning, LaunchError> {
+        let Some(file) = directory.resumable()? else {
             directory.clear()?;
+            let kind = self.options.store;
+            let noted = directory.new_run(self.identity(), kind, submission);
+            return Ok(Beginning { kind, fresh: true, noted });
+        };
+        self.check_interrupted(&file, directory, submission)?;
+        let kind = file.store_kind();
+        let mut noted = directory.noted(file);
+        // A process that died in its first moments had no store yet, and nothing to lose.
+        if directory.has_no_store() && (noted.run().is_none() || noted.remains()?.any) {
+            lose_store(&mut noted, directory, StoreLossKind::Gone, updates)?;
         }
-        if !fresh && directory.lost_its_store() {
-            updates(RunUpdate::StoreGone { path: directory.store() });
-        }
+        Ok(Beginning { kind, fresh: false, noted })
+    }
+
+    /// Starts all roles and has the caller listen until they are done.
+    fn attempt(
+        &self,
+        beginning: &Beginning,
+        directory: &RunDirectory,
+        (submission, cancel): (&JobSubmission, &CancelHandle),
+        listen: impl FnOnce(&Receiver<ClientUpdate>) -> Heard,
+    ) -> Result<Heard, LaunchError> {
         let (caller, heard) = unbounded();
-        let store = open_store(kind, directory.store(), caller.clone())?;
-        if fresh {
-            directory.note(&self.identity(), kind)?;
+        let store = open_store(beginning.kind, directory.store(), caller.clone())?;
+        if beginning.fresh {
+            beginning.noted.write()?;
         }
-        let workers = self.workers(&directory.shuffle())?;
         let system = LocalSystem::start(LocalSystemConfig {
-            submission,
-            options: self.options,
-            kills: self.kills,
+            submission: submission.clone(),
+            options: self.options.clone(),
+            kills: self.kills.clone(),
             slots: self.slots.max(1),
-            workers,
-            data_directory: self.data_directory,
+            workers: self.workers(&directory.shuffle())?,
+            data_directory: self.data_directory.clone(),
             store: Arc::new(store),
-            factory: self.factory,
-            cancel,
+            factory: Arc::clone(&self.factory),
+            noted: beginning.noted.clone(),
+            cancel: cancel.clone(),
             caller,
-        });
-        let heard = system.map(|system| {
-            let heard = listen(&heard, &mut updates, began);
-            drop(system);
-            heard
-        });
-        end(directory, fresh, heard)
+        })?;
+        let heard = listen(&heard);
+        drop(system);
+        Ok(heard)
     }
 
     fn submission(&self) -> Result<JobSubmission, LaunchError> {
@@ -112,22 +164,27 @@ impl LocalRun {
         }
     }
 
-    /// In which store the interrupted run is, if there is one; it must be the same job.
+    /// Refuses another job under the id of an interrupted run.
     fn check_interrupted(
         &self,
+        file: &RunFile,
         directory: &RunDirectory,
-    ) -> Result<Option<StoreKind>, LaunchError> {
-        let Some(file) = directory.resumable()? else { return Ok(None) };
-        let kind = file.store_kind();
-        let there = file.into_run();
-        if there.job_name == self.job_name && there.arguments == self.arguments {
-            return Ok(Some(kind));
+        submission: &JobSubmission,
+    ) -> Result<(), LaunchError> {
+        if !file.is_of(&self.job_name, &self.arguments) {
+            let there = file.clone().into_run();
+            return Err(LaunchError::OtherJob {
+                job: self.job.clone(),
+                existing: SubmitError::describe(&there.job_name, &there.arguments),
+                requested: SubmitError::describe(&self.job_name, &self.arguments),
+            });
         }
-        Err(LaunchError::OtherJob {
-            job: self.job.clone(),
-            existing: SubmitError::describe(&there.job_name, &there.arguments),
-            requested: SubmitError::describe(&self.job_name, &self.arguments),
-        })
+        let graph = submission.graph.hash();
+        if file.identity().is_some_and(|identity| identity.graph_hash != graph) {
+            let directory = directory.path().to_owned();
+            return Err(LaunchError::OtherGraph { job: self.job.clone(), directory });
+        }
+        Ok(())
     }
 
     fn workers(&self, shuffle: &Path) -> Result<Vec<(WorkerId, WorkerDirectories)>, LaunchError> {
@@ -141,6 +198,37 @@ impl LocalRun {
         let named = directories.into_iter();
         named.map(|directory| Ok((WorkerId::from_bits(random_bits()?), directory))).collect()
     }
+}
+
+impl Heard {
+    /// What is wrong with the store, if that is why the job could not begin.
+    fn damage(&self) -> Option<String> {
+        match &self.result {
+            Err(LaunchError::Store(error @ StoreError::Damaged { .. })) if !self.accepted => {
+                Some(error.to_string())
+            }
+            Ok(_) | Err(_) => None,
+        }
+    }
+}
+
+/// Tells that the store of a run is lost, and what stands in for it.
+fn lose_store(
+    noted: &mut NotedRun,
+    directory: &RunDirectory,
+    how: StoreLossKind,
+    updates: &mut impl FnMut(RunUpdate),
+) -> Result<(), LaunchError> {
+    let remains = noted.remains()?;
+    let loss = StoreLoss {
+        path: directory.store(),
+        how,
+        finish_records: remains.finish_records,
+        publishing: remains.publishing,
+    };
+    noted.lacks(loss.to_string());
+    updates(RunUpdate::StoreLost(loss));
+    Ok(())
 }
 
 /// Opens the store on its thread, so that it overlaps with the rest of the start.
@@ -207,6 +295,7 @@ fn refusal(error: SubmitError) -> LaunchError {
             LaunchError::OtherJob { job, existing, requested }
         }
         SubmitError::Store(error) => LaunchError::Store(error),
+        SubmitError::Directory(error) => *error,
         other @ SubmitError::Document { .. } => LaunchError::Submit(other),
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     dispatcher::{ClientUpdate, Dispatcher, DispatcherConfig, SubmitJob},
     effects::EffectRunner,
     resource_manager::ResourceManager,
+    run_directory::NotedRun,
     runner::{RunnerKind, ThreadsEnded},
     store_runner::SharedStore,
     task::TaskFactory,
@@ -43,6 +44,7 @@ pub(super) struct LocalSystemConfig {
     pub(super) data_directory: PathBuf,
     pub(super) store: SharedStore,
     pub(super) factory: Arc<dyn TaskFactory>,
+    pub(super) noted: NotedRun,
     pub(super) cancel: CancelHandle,
     pub(super) caller: Sender<ClientUpdate>,
 }
@@ -128,6 +130,7 @@ fn start_actors(config: LocalSystemConfig) -> Result<Workers, WorkerError> {
         factory: Arc::clone(&config.factory),
         effects: EffectRunner::Threads,
         resource_manager,
+        noted: Some(config.noted),
     })
     .start();
     let client = LocalClient {

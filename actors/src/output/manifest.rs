@@ -17,6 +17,9 @@ use super::{OutputError, disk::Disk, hidden_directory, listing};
 /// The format that this program writes and reads.
 const FORMAT: u32 = 1;
 
+/// Name of the manifest within the hidden directory of the first sink.
+pub(super) const MANIFEST: &str = "manifest";
+
 /// What is to be published, for all sinks of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
@@ -82,7 +85,7 @@ impl Manifest {
 
     /// Where the manifest of a run is: beside what its first sink staged.
     pub(super) fn path(run: RunId, sinks: &[SinkSpec]) -> Option<PathBuf> {
-        sinks.first().map(|sink| hidden_directory(sink, run).join("manifest"))
+        sinks.first().map(|sink| hidden_directory(sink, run).join(MANIFEST))
     }
 
     pub(super) fn read(path: &Path) -> Result<Option<Self>, OutputError> {

@@ -139,6 +139,39 @@ fn rule_6_2_a_crash_at_any_step_of_prepare_changes_nothing_for_the_next_life() {
 }
 
 #[test]
+fn rule_5_12_without_a_log_the_manifest_tells_what_is_published() {
+    let expected = listing(&[("part-00000.csv", "a"), ("part-00001.csv", "b")]);
+    for steps in 0.. {
+        let scene = Scene::new(false);
+        let plan = scene.staged(&[("part-00000.csv", "a"), ("part-00001.csv", "b")]);
+        let ended = dying_after(steps).commit(&plan).is_ok();
+        let decided = committer().decided(RUN, &plan.sinks);
+        let is_there = hidden_directory(&plan.sinks[0], RUN).join("manifest").exists();
+        assert_eq!(decided.is_some(), is_there, "after {steps} steps");
+        let Some(decided) = decided else { continue };
+        let files = |plan: &CommitPlan| -> Vec<StagedFile> {
+            plan.winners.iter().map(|(_, file)| file.clone()).collect()
+        };
+        assert_eq!(files(&decided), files(&plan));
+        committer().commit(&decided).unwrap();
+        assert_eq!(scene.published(), expected, "after {steps} steps");
+        if ended {
+            return;
+        }
+    }
+}
+
+#[test]
+fn rule_6_2_a_manifest_that_cannot_be_read_is_left_to_who_publishes() {
+    let scene = Scene::new(false);
+    let plan = scene.staged(&[("part-00000.csv", "a")]);
+    fs::write(hidden_directory(&plan.sinks[0], RUN).join("manifest"), "x").unwrap();
+    let decided = committer().decided(RUN, &plan.sinks).unwrap();
+    let error = committer().commit(&decided).unwrap_err();
+    assert!(matches!(error, OutputError::Damaged { .. }), "{error}");
+}
+
+#[test]
 fn rule_6_2_a_crash_at_any_step_of_a_commit_leads_to_the_same_listing() {
     let expected = listing(&[("part-00000.csv", "new 0"), ("part-00001.csv", "new 1")]);
     for steps in 0.. {

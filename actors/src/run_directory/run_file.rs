@@ -5,13 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use regrow_protocol::JobId;
+use regrow_protocol::{JobId, RunId, SubmissionId};
 use regrow_runtime::StoreKind;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     durable_file,
     launch::{InterruptedRun, LaunchError},
+    output::{self, OutputError},
 };
 
 const FORMAT: u32 = 1;
@@ -26,6 +27,24 @@ pub(crate) struct RunFile {
     settings: Vec<(String, String)>,
     ledger: Option<PathBuf>,
     store: StoreName,
+    /// None if a program wrote it that went on with a run by its store alone.
+    #[serde(default)]
+    identity: Option<RunIdentity>,
+}
+
+/// What it takes, beyond the job, to go on with a run whose store is gone (rule 5.13).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunIdentity {
+    /// Which run.
+    pub(crate) run: RunId,
+    /// The submission that it was accepted for.
+    pub(crate) submission: SubmissionId,
+    /// Hash of its graph.
+    pub(crate) graph_hash: u64,
+    /// Its hidden directories in the output directories; the manifest will be in the first.
+    pub(crate) staging: Vec<PathBuf>,
+    /// No process has led the run in a higher term.
+    pub(crate) term: u64,
 }
 
 /// The part of a [`RunFile`] that all versions have.
@@ -44,14 +63,29 @@ enum StoreName {
 }
 
 impl RunFile {
-    pub(crate) fn new(run: InterruptedRun, store: StoreKind) -> Self {
+    pub(crate) fn new(run: InterruptedRun, store: StoreKind, identity: RunIdentity) -> Self {
         let store = match store {
             StoreKind::Sled => StoreName::Sled,
             StoreKind::File => StoreName::File,
             StoreKind::Memory => StoreName::Memory,
         };
         let InterruptedRun { job, job_name, arguments, settings, ledger } = run;
-        Self { format: FORMAT, job, job_name, arguments, settings, ledger, store }
+        let identity = Some(identity);
+        Self { format: FORMAT, job, job_name, arguments, settings, ledger, store, identity }
+    }
+
+    pub(crate) fn identity(&self) -> Option<&RunIdentity> {
+        self.identity.as_ref()
+    }
+
+    /// The same job in the same store, as another run or in another term.
+    pub(super) fn with(&self, identity: RunIdentity) -> Self {
+        Self { identity: Some(identity), ..self.clone() }
+    }
+
+    /// Whether it was accepted under this name and with these arguments.
+    pub(crate) fn is_of(&self, job_name: &str, arguments: &[u8]) -> bool {
+        self.job_name == job_name && self.arguments == arguments
     }
 
     pub(super) fn path(directory: &Path) -> PathBuf {
@@ -92,9 +126,21 @@ impl RunFile {
             .map_err(|source| LaunchError::Directory { action: "write", path, source })
     }
 
-    /// Whether another process can go on with the run.
+    /// Whether another process can go on with the run: its store outlives a process, or it had begun
+    /// to publish, which whoever comes must end.
     pub(crate) fn survives_its_process(&self) -> bool {
-        self.store != StoreName::Memory
+        let is_publishing =
+            || self.identity().is_some_and(|identity| output::is_publishing(&identity.staging));
+        self.store != StoreName::Memory || is_publishing()
+    }
+
+    /// Removes what the run staged: nobody goes on with it.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub(super) fn remove_staging(&self) -> Result<(), OutputError> {
+        let Some(identity) = self.identity() else { return Ok(()) };
+        output::remove_staging(&self.job, identity.run, &identity.staging)
     }
 
     pub(crate) fn store_kind(&self) -> StoreKind {
@@ -106,7 +152,7 @@ impl RunFile {
     }
 
     pub(crate) fn into_run(self) -> InterruptedRun {
-        let Self { format: _, job, job_name, arguments, settings, ledger, store: _ } = self;
+        let Self { job, job_name, arguments, settings, ledger, .. } = self;
         InterruptedRun { job, job_name, arguments, settings, ledger }
     }
 }

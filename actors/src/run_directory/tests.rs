@@ -1,4 +1,8 @@
+use regrow_protocol::{JobVertexId, RunId, SubmissionId};
+use regrow_runtime::{JobGraph, OutputPreparation, SinkSpec};
+
 use super::*;
+use crate::output::OutputCommitter;
 
 fn resumable(data: &Path) -> Vec<InterruptedRun> {
     interrupted_runs(data).unwrap().runs
@@ -18,14 +22,31 @@ fn run(name: &str) -> InterruptedRun {
     }
 }
 
+fn submission(name: &str) -> JobSubmission {
+    JobSubmission {
+        job: job(name),
+        run: RunId::from_bits(9),
+        submission: SubmissionId::from_bits(8),
+        job_name: "sort".to_owned(),
+        arguments: vec![1, 2],
+        graph: JobGraph::default(),
+        ledger: None,
+        settings: Vec::new(),
+    }
+}
+
+fn note(directory: &RunDirectory, store: StoreKind) -> NotedRun {
+    let name = directory.job.as_str().to_owned();
+    let noted = directory.new_run(run(&name), store, &submission(&name));
+    noted.write().unwrap();
+    noted
+}
+
 #[test]
 fn a_run_whose_process_died_is_listed_with_all_that_it_takes_to_resume_it() {
     let data = tempfile::tempdir().unwrap();
     for name in ["b", "a"] {
-        RunDirectory::lock(data.path(), &job(name))
-            .unwrap()
-            .note(&run(name), StoreKind::Sled)
-            .unwrap();
+        note(&RunDirectory::lock(data.path(), &job(name)).unwrap(), StoreKind::Sled);
     }
     assert_eq!(resumable(data.path()), [run("a"), run("b")]);
 }
@@ -34,7 +55,7 @@ fn a_run_whose_process_died_is_listed_with_all_that_it_takes_to_resume_it() {
 fn a_run_that_a_process_works_on_is_not_interrupted() {
     let data = tempfile::tempdir().unwrap();
     let directory = RunDirectory::lock(data.path(), &job("a")).unwrap();
-    directory.note(&run("a"), StoreKind::Sled).unwrap();
+    note(&directory, StoreKind::Sled);
     assert_eq!(resumable(data.path()), []);
 }
 
@@ -43,7 +64,7 @@ fn a_run_that_was_never_accepted_or_kept_nothing_is_not_listed() {
     let data = tempfile::tempdir().unwrap();
     RunDirectory::lock(data.path(), &job("a")).unwrap();
     let memory = RunDirectory::lock(data.path(), &job("b")).unwrap();
-    memory.note(&run("b"), StoreKind::Memory).unwrap();
+    note(&memory, StoreKind::Memory);
     drop(memory);
     assert_eq!(resumable(data.path()), []);
     assert_eq!(resumable(&data.path().join("nowhere")), []);
@@ -62,7 +83,7 @@ fn fault_23_a_second_process_is_told_who_has_the_run() {
 fn a_removed_run_leaves_nothing_and_can_be_run_again() {
     let data = tempfile::tempdir().unwrap();
     let directory = RunDirectory::lock(data.path(), &job("a")).unwrap();
-    directory.note(&run("a"), StoreKind::Sled).unwrap();
+    note(&directory, StoreKind::Sled);
     fs::create_dir_all(directory.shuffle()).unwrap();
     directory.remove().unwrap();
     assert_eq!(fs::read_dir(RunDirectory::all(data.path())).unwrap().count(), 0);
@@ -89,7 +110,8 @@ fn what_can_never_go_on_is_swept_and_what_can_stays() {
     fs::create_dir_all(path("unaccepted").join("store")).unwrap();
     for (name, store) in [("memory", StoreKind::Memory), ("kept", StoreKind::File)] {
         fs::create_dir_all(path(name)).unwrap();
-        RunFile::new(run(name), store).write(&path(name)).unwrap();
+        let identity = noted_run::identity(&submission(name), 1);
+        RunFile::new(run(name), store, identity).write(&path(name)).unwrap();
     }
     drop(RunDirectory::lock(data.path(), &job("a")).unwrap());
     assert_eq!(
@@ -103,7 +125,7 @@ fn what_can_never_go_on_is_swept_and_what_can_stays() {
 fn p5_a_run_whose_file_is_damaged_is_not_taken_for_one_that_never_was() {
     let data = tempfile::tempdir().unwrap();
     let path = RunDirectory::of(data.path(), &job("a"));
-    RunDirectory::lock(data.path(), &job("a")).unwrap().note(&run("a"), StoreKind::Sled).unwrap();
+    note(&RunDirectory::lock(data.path(), &job("a")).unwrap(), StoreKind::Sled);
     let whole = fs::read(RunFile::path(&path)).unwrap();
     let newer = String::from_utf8(whole.clone()).unwrap().replace(": 1,", ": 7,");
     for content in [&whole[..10], b"", newer.as_bytes()] {
@@ -122,7 +144,7 @@ fn p5_a_run_whose_file_is_damaged_is_not_taken_for_one_that_never_was() {
 fn clearing_keeps_the_lock_only() {
     let data = tempfile::tempdir().unwrap();
     let directory = RunDirectory::lock(data.path(), &job("a")).unwrap();
-    directory.note(&run("a"), StoreKind::Memory).unwrap();
+    note(&directory, StoreKind::Memory);
     fs::create_dir_all(directory.store()).unwrap();
     directory.clear().unwrap();
     let left: Vec<_> = fs::read_dir(RunDirectory::of(data.path(), &job("a")))
@@ -131,4 +153,111 @@ fn clearing_keeps_the_lock_only() {
         .collect();
     assert_eq!(left, ["lock"]);
     assert!(RunDirectory::lock(data.path(), &job("a")).is_err());
+}
+
+/// A run with one sink, prepared in `output`; gives its hidden directory.
+fn staging(data: &Path, name: &str, store: StoreKind, output: &Path) -> PathBuf {
+    let sinks = vec![SinkSpec {
+        vertex: JobVertexId(0),
+        directory: output.to_string_lossy().into_owned(),
+        overwrite: false,
+    }];
+    let mut submission = submission(name);
+    submission.graph.sinks.clone_from(&sinks);
+    let directory = RunDirectory::lock(data, &job(name)).unwrap();
+    directory.new_run(run(name), store, &submission).write().unwrap();
+    let preparation = OutputPreparation { run: submission.run, sinks };
+    let hidden = OutputCommitter::new(job(name)).prepare(&preparation).unwrap();
+    PathBuf::from(&hidden[0])
+}
+
+#[test]
+fn what_a_dead_run_in_memory_staged_goes_with_it_and_with_its_successor() {
+    for sweeping in [true, false] {
+        let data = tempfile::tempdir().unwrap();
+        let output = data.path().join("out");
+        let hidden = staging(data.path(), "a", StoreKind::Memory, &output);
+        fs::write(hidden.join("sink-0-part-00000"), "x").unwrap();
+        let next = job(if sweeping { "b" } else { "a" });
+        let directory = RunDirectory::lock(data.path(), &next).unwrap();
+        if !sweeping {
+            assert_eq!(directory.resumable().unwrap(), None);
+            directory.clear().unwrap();
+        }
+        assert_eq!(fs::read_dir(&output).unwrap().count(), 0);
+        assert_eq!(RunDirectory::of(data.path(), &job("a")).exists(), !sweeping);
+    }
+}
+
+#[test]
+fn rule_6_2_a_run_in_memory_that_was_publishing_must_go_on() {
+    let data = tempfile::tempdir().unwrap();
+    let hidden = staging(data.path(), "a", StoreKind::Memory, &data.path().join("out"));
+    fs::write(hidden.join("manifest"), "").unwrap();
+    drop(RunDirectory::lock(data.path(), &job("b")).unwrap());
+    assert_eq!(resumable(data.path()), [run("a")]);
+    assert!(hidden.exists());
+}
+
+#[test]
+fn p5_what_another_run_staged_is_not_removed() {
+    let data = tempfile::tempdir().unwrap();
+    let output = data.path().join("out");
+    let hidden = staging(data.path(), "a", StoreKind::Memory, &output);
+    let owner = fs::read_to_string(hidden.join("owner")).unwrap();
+    fs::write(hidden.join("owner"), owner.replace("\"a\"", "\"other\"")).unwrap();
+    drop(RunDirectory::lock(data.path(), &job("b")).unwrap());
+    assert!(hidden.exists());
+}
+
+#[test]
+fn a_file_of_the_first_form_is_read_and_names_no_run() {
+    let data = tempfile::tempdir().unwrap();
+    let path = RunDirectory::of(data.path(), &job("a"));
+    fs::create_dir_all(&path).unwrap();
+    let first = r#"{
+  "format": 1,
+  "job": "a",
+  "job_name": "sort",
+  "arguments": [1, 2],
+  "settings": [["heartbeat.interval", "1 s"]],
+  "ledger": "/tmp/ledger",
+  "store": "sled"
+}"#;
+    fs::write(RunFile::path(&path), first).unwrap();
+    assert_eq!(resumable(data.path()), [run("a")]);
+    let directory = RunDirectory::lock(data.path(), &job("a")).unwrap();
+    let mut noted = directory.noted(directory.resumable().unwrap().unwrap());
+    assert_eq!((noted.run(), noted.accepted(&submission("a"))), (None, None));
+    noted.adopt(&submission("a"), 3).unwrap();
+    let file = directory.resumable().unwrap().unwrap();
+    assert_eq!(file.identity(), Some(&noted_run::identity(&submission("a"), 3)));
+}
+
+#[test]
+fn the_file_of_today_stays_readable() {
+    let data = tempfile::tempdir().unwrap();
+    let path = RunDirectory::of(data.path(), &job("a"));
+    fs::create_dir_all(&path).unwrap();
+    let today = r#"{
+  "format": 1,
+  "job": "a",
+  "job_name": "sort",
+  "arguments": [1, 2],
+  "settings": [],
+  "ledger": null,
+  "store": "file",
+  "identity": {
+    "run": "0000000000000000000000000000000a",
+    "submission": "0000000000000000000000000000000b",
+    "graph_hash": 12484912461847024305,
+    "staging": ["/out/.regrow-0000000000000000000000000000000a"],
+    "term": 7
+  }
+}"#;
+    fs::write(RunFile::path(&path), today).unwrap();
+    let file = RunFile::read(&path).unwrap().unwrap();
+    let identity = file.identity().unwrap();
+    assert_eq!((identity.run, identity.term), (RunId::from_bits(10), 7));
+    assert_eq!(identity.graph_hash, 12_484_912_461_847_024_305);
 }

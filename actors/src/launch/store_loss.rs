@@ -1,0 +1,84 @@
+//! What a person is told of an event store that was lost.
+
+use std::{fmt, path::PathBuf};
+
+/// An event store that was lost, and what is left of its run. Its text is for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreLoss {
+    /// Where the store was.
+    pub path: PathBuf,
+    /// What became of it.
+    pub how: StoreLossKind,
+    /// How many finish records there are to go on with.
+    pub finish_records: usize,
+    /// Whether the run was publishing its output: then that is ended, and nothing runs again.
+    pub publishing: bool,
+}
+
+/// How an event store was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreLossKind {
+    /// Somebody removed it.
+    Gone,
+    /// It is damaged; a new one takes its place.
+    Damaged {
+        /// What was found, with the position.
+        reason: String,
+        /// Where it is kept until the run is over.
+        aside: PathBuf,
+        /// Older damaged ones that were removed, because so many are not kept.
+        removed: Vec<PathBuf>,
+    },
+}
+
+impl fmt::Display for StoreLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.how {
+            StoreLossKind::Gone => write!(f, "the event store {} is gone", self.path.display())?,
+            StoreLossKind::Damaged { reason, aside, removed } => {
+                write!(f, "{reason}; until the run is over, it is kept as {}", aside.display())?;
+                for path in removed {
+                    write!(f, ", for which the older {} was removed", path.display())?;
+                }
+            }
+        }
+        match (self.publishing, self.finish_records) {
+            (true, _) => {
+                f.write_str(": the output, which was being published, is published to its end")
+            }
+            (false, 0) => f.write_str(": no finish record is left, so the job begins again"),
+            (false, count) => write!(
+                f,
+                ": what the finish records prove ({count} are there) is kept, the rest runs again"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_and_what_follows_is_told() {
+        let loss = |how, finish_records, publishing| {
+            StoreLoss { path: PathBuf::from("/s"), how, finish_records, publishing }.to_string()
+        };
+        assert_eq!(
+            loss(StoreLossKind::Gone, 0, false),
+            "the event store /s is gone: no finish record is left, so the job begins again"
+        );
+        let damaged = StoreLossKind::Damaged {
+            reason: "the store at /s is damaged: x".to_owned(),
+            aside: PathBuf::from("/s-2"),
+            removed: vec![PathBuf::from("/s-1")],
+        };
+        assert_eq!(
+            loss(damaged, 3, false),
+            "the store at /s is damaged: x; until the run is over, it is kept as /s-2, for which \
+             the older /s-1 was removed: what the finish records prove (3 are there) is kept, the \
+             rest runs again"
+        );
+        assert!(loss(StoreLossKind::Gone, 3, true).ends_with("published to its end"));
+    }
+}

@@ -1,0 +1,84 @@
+//! What runs that nobody goes on with staged in their output directories.
+
+#[expect(
+    clippy::expect_used,
+    clippy::panic,
+    dead_code,
+    reason = "a helper of tests, which share it"
+)]
+#[path = "support/sandbox.rs"]
+mod sandbox;
+
+use std::fs;
+
+use sandbox::Sandbox;
+
+/// A word count into `counts`, without an id.
+const LINE: &str = "run wordcount --input text --output counts --slots 2 --ledger ledger \
+     -D execution.batch.adaptive.auto-parallelism.default-source-parallelism=24 \
+     -D execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task=2kb";
+
+const IN_MEMORY: &str = "-D job-event.store.type=memory";
+
+fn with_text() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.fine("generate text --bytes 1mb --output text");
+    sandbox
+}
+
+/// Runs `line` and kills it when its first tasks have started: it has made its hidden directory.
+fn killed(sandbox: &Sandbox, line: &str) {
+    let running = sandbox.start(&format!("{line} --quiet"));
+    sandbox.wait_for_starts("ledger", 0, 2);
+    running.kill();
+    assert_eq!(hidden(sandbox).len(), 1);
+}
+
+/// The hidden directories of the output, each by the file that names its owner.
+fn hidden(sandbox: &Sandbox) -> Vec<std::path::PathBuf> {
+    sandbox.files("counts", "/owner")
+}
+
+fn assert_counted(sandbox: &Sandbox, line: &str) {
+    assert_eq!(sandbox.fine(&format!("{line} --json")).json()["state"], "FINISHED");
+    assert_eq!(sandbox.output("counts"), sandbox.counted("text"));
+    sandbox.assert_nothing_left();
+}
+
+#[test]
+fn p5_what_a_killed_run_in_memory_staged_is_removed_by_the_next_run() {
+    for (first, second) in [("--job-id x", "--job-id x"), ("--job-id x", "--job-id y"), ("", "")] {
+        let sandbox = with_text();
+        killed(&sandbox, &format!("{LINE} {IN_MEMORY} {first}"));
+        assert_counted(&sandbox, &format!("{LINE} {second}"));
+    }
+}
+
+#[test]
+fn rule_6_2_a_run_in_memory_that_was_publishing_is_published_to_its_end() {
+    for wait_for in ["/manifest", "/part-00000"] {
+        let sandbox = with_text();
+        let line = format!("{LINE} {IN_MEMORY} --job-id x");
+        let running = sandbox.start(&format!("{line} --quiet"));
+        sandbox.wait_until("the commit is under way", |sandbox| {
+            sandbox.files("counts", wait_for).iter().any(|path| !path.ends_with("manifest.new"))
+        });
+        running.kill();
+        assert_counted(&sandbox, &line);
+    }
+}
+
+#[test]
+fn p5_what_a_run_staged_whose_data_directory_is_gone_stays_and_is_named() {
+    let sandbox = with_text();
+    killed(&sandbox, &format!("{LINE} --job-id x"));
+    fs::remove_dir_all(sandbox.path(".regrow")).unwrap();
+    let answer = sandbox.regrow(&format!("{LINE} --job-id x"));
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    let hidden = hidden(&sandbox).pop().unwrap();
+    let hidden = hidden.parent().unwrap();
+    let advice = format!("if nobody can resume it any more, remove {}", hidden.display());
+    assert!(answer.err.contains(&advice), "{}", answer.err);
+    fs::remove_dir_all(hidden).unwrap();
+    assert_counted(&sandbox, &format!("{LINE} --job-id x"));
+}
