@@ -33,7 +33,7 @@ pub trait Runner {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunnerEvent {
     /// An attempt is sealed.
-    Finished(Box<FinishRecord>),
+    Finished(Arc<FinishRecord>),
     /// An attempt ended without a result.
     Failed {
         /// Which one.
@@ -83,7 +83,7 @@ impl Equipment {
 fn tell_end(
     events: &Recipient<RunnerEvent>,
     attempt: ExecutionAttemptId,
-    ended: Result<Box<FinishRecord>, TaskFailure>,
+    ended: Result<Arc<FinishRecord>, TaskFailure>,
 ) {
     events.do_send(match ended {
         Ok(record) => RunnerEvent::Finished(record),

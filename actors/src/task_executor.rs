@@ -150,7 +150,7 @@ impl Handler<RunnerEvent> for TaskExecutor {
 
     fn handle(&mut self, event: RunnerEvent, ctx: &mut Self::Context) {
         let input = match event {
-            RunnerEvent::Finished(record) => TaskExecutorInput::AttemptFinished(*record),
+            RunnerEvent::Finished(record) => TaskExecutorInput::AttemptFinished(record),
             RunnerEvent::Failed { attempt, failure } => {
                 TaskExecutorInput::AttemptFailed { attempt, failure }
             }

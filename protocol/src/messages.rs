@@ -3,6 +3,8 @@
 //! Commands carry the epoch of the `JobMaster` in their [`Envelope`](crate::Envelope); reports are
 //! judged by the attempt that they name.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -105,7 +107,7 @@ pub enum ToJobMaster {
         /// Where its outputs lie.
         data_directory: DataDirectoryId,
         /// The proof.
-        record: Box<FinishRecord>,
+        record: Arc<FinishRecord>,
     },
     /// An attempt ended without a result; its slot is free.
     TaskFailed {
@@ -144,5 +146,5 @@ pub struct Inventory {
     /// Attempts that still run.
     pub running: Vec<ExecutionAttemptId>,
     /// Finishes that no master has acknowledged.
-    pub unacknowledged: Vec<FinishRecord>,
+    pub unacknowledged: Vec<Arc<FinishRecord>>,
 }

@@ -1,5 +1,7 @@
 //! What a `JobMaster` hears.
 
+use std::sync::Arc;
+
 use regrow_protocol::{
     DataDirectoryId, ExecutionAttemptId, FinishRecord, Inventory, JobVertexId, Split, TaskFailure,
     WorkerDescription, WorkerId,
@@ -55,7 +57,7 @@ pub enum Input {
         /// Where its outputs lie.
         data_directory: DataDirectoryId,
         /// The proof.
-        record: FinishRecord,
+        record: Arc<FinishRecord>,
     },
     /// A worker reports an attempt that ended without a result.
     TaskFailed {

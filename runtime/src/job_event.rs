@@ -1,5 +1,7 @@
 //! What a run records.
 
+use std::sync::Arc;
+
 use regrow_protocol::{
     DataDirectoryId, Epoch, ExecutionAttemptId, ExecutionVertexId, FinishRecord, JobId,
     JobVertexId, RunId, SubmissionId, WorkerId,
@@ -50,7 +52,7 @@ pub enum JobEvent {
         /// Where its outputs lie.
         data_directory: DataDirectoryId,
         /// The proof.
-        record: Box<FinishRecord>,
+        record: Arc<FinishRecord>,
     },
     /// Subtasks run again.
     ExecutionVerticesReset {
@@ -160,7 +162,7 @@ pub struct LogPosition {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecoveryDecision {
     /// Finishes that a report or a finish file proves and the log does not, with their place.
-    pub found: Vec<(WorkerId, DataDirectoryId, FinishRecord)>,
+    pub found: Vec<(WorkerId, DataDirectoryId, Arc<FinishRecord>)>,
     /// Subtasks that run again.
     pub resets: Vec<VertexReset>,
     /// Changes of coordinators (claims, returned splits), in order, with their numbers.

@@ -7,7 +7,7 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use regrow_protocol::{
     Envelope, Epoch, ExecutionAttemptId, FinishRecord, Inventory, ReportAnswer, RunId, RunStanding,
@@ -196,7 +196,7 @@ impl TaskExecutor {
         }
         let state = self.runs.entry(run).or_default();
         if let Some(record) = state.unacknowledged.get(&attempt) {
-            let record = record.clone();
+            let record = Arc::clone(record);
             self.report_finish(record, actions);
             return;
         }
@@ -257,7 +257,7 @@ impl TaskExecutor {
     }
 
     /// An attempt is sealed: nothing but an answer, an end of the run or a time-out removes it.
-    fn finish(&mut self, record: FinishRecord, actions: &mut Actions) {
+    fn finish(&mut self, record: Arc<FinishRecord>, actions: &mut Actions) {
         let attempt = record.attempt;
         if !self.slots.free(attempt) {
             return;
@@ -267,7 +267,7 @@ impl TaskExecutor {
             actions.push(TaskExecutorAction::Discard { attempt });
             return;
         };
-        state.unacknowledged.insert(attempt, record.clone());
+        state.unacknowledged.insert(attempt, Arc::clone(&record));
         self.report_finish(record, actions);
     }
 
@@ -341,10 +341,10 @@ impl TaskExecutor {
         }
     }
 
-    fn report_finish(&self, record: FinishRecord, actions: &mut Actions) {
+    fn report_finish(&self, record: Arc<FinishRecord>, actions: &mut Actions) {
         let WorkerDescription { worker, data_directory, slots: _ } = self.identity;
         let run = record.attempt.run;
-        let report = ToJobMaster::TaskFinished { worker, data_directory, record: Box::new(record) };
+        let report = ToJobMaster::TaskFinished { worker, data_directory, record };
         self.post(run, report, actions);
     }
 

@@ -7,6 +7,8 @@
     reason = "a test that cannot go on fails"
 )]
 
+use std::sync::Arc;
+
 use regrow_protocol::{
     Accumulators, DataDirectoryId, Epoch, FinishRecord, Inventory, JobVertexId, RunId,
     SubmissionId, TaskDeployment, TaskMetrics, WorkerDescription, WorkerId,
@@ -105,6 +107,7 @@ impl Bench {
             staged_files: Vec::new(),
         };
         let WorkerDescription { worker, data_directory, .. } = WORKER;
+        let record = Arc::new(record);
         self.hear(Input::TaskFinished { worker, data_directory, record });
     }
 

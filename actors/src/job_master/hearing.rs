@@ -24,7 +24,7 @@ fn report(message: ToJobMaster) -> Input {
             Input::PartitionsReported { worker, data_directory, finished }
         }
         ToJobMaster::TaskFinished { worker, data_directory, record } => {
-            Input::TaskFinished { worker, data_directory, record: *record }
+            Input::TaskFinished { worker, data_directory, record }
         }
         ToJobMaster::TaskFailed { worker, attempt, failure } => {
             Input::TaskFailed { worker, attempt, failure }

@@ -48,7 +48,7 @@ pub(super) enum Advance {
         request: u64,
     },
     /// It is sealed, or nothing of it is left.
-    Ended(Result<Box<FinishRecord>, TaskFailure>),
+    Ended(Result<Arc<FinishRecord>, TaskFailure>),
 }
 
 impl AttemptRun {
@@ -144,7 +144,7 @@ impl AttemptRun {
     }
 
     /// The point of no return: a cancel before it cancels, a cancel after it finds a finish.
-    fn seal(&mut self) -> Result<Box<FinishRecord>, TaskFailure> {
+    fn seal(&mut self) -> Result<Arc<FinishRecord>, TaskFailure> {
         let Stage::Running { task, context, .. } = mem::replace(&mut self.stage, Stage::Over)
         else {
             return Err(TaskFailure::Cancelled);
@@ -153,10 +153,10 @@ impl AttemptRun {
         if self.cancelled.load(Ordering::Acquire) {
             return Err(TaskFailure::Cancelled);
         }
-        context.seal(self.started).map(Box::new)
+        context.seal(self.started).map(Arc::new)
     }
 
-    fn note_end(&self, ended: &Result<Box<FinishRecord>, TaskFailure>) {
+    fn note_end(&self, ended: &Result<Arc<FinishRecord>, TaskFailure>) {
         let Some(ledger) = &self.ledger else { return };
         let mark = match ended {
             Ok(_) => LedgerMark::End,
@@ -178,5 +178,5 @@ impl AttemptRun {
 /// How far one call got.
 enum Worked {
     Waits(Advance),
-    Sealed(Box<FinishRecord>),
+    Sealed(Arc<FinishRecord>),
 }

@@ -92,7 +92,7 @@ async fn drive(
     mut run: AttemptRun,
     mut signals: UnboundedReceiver<Signal>,
     events: &Recipient<RunnerEvent>,
-) -> Result<Box<FinishRecord>, TaskFailure> {
+) -> Result<Arc<FinishRecord>, TaskFailure> {
     loop {
         match run.advance() {
             Advance::Sleep(time) => {

@@ -159,7 +159,7 @@ impl Pool {
         &self,
         mut run: AttemptRun,
         signals: &Receiver<Signal>,
-    ) -> Result<Box<FinishRecord>, TaskFailure> {
+    ) -> Result<Arc<FinishRecord>, TaskFailure> {
         loop {
             match run.advance() {
                 Advance::Sleep(time) => sleep(time, signals),

@@ -106,7 +106,7 @@ impl Bench {
         let ToJobMaster::TaskFinished { record, .. } = heard else {
             panic!("expected a finish, heard {heard:?}");
         };
-        *record
+        Arc::unwrap_or_clone(record)
     }
 
     pub(crate) async fn hear_failure(&mut self) -> TaskFailure {

@@ -1,6 +1,6 @@
 //! Proofs of finishes that the log does not hold: reports and finish records of workers.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use regrow_protocol::{
     DataDirectoryId, ExecutionAttemptId, ExecutionVertexId, FinishRecord, WorkerId,
@@ -17,7 +17,7 @@ pub(super) struct Proofs {
 pub(super) struct Proof {
     pub(super) worker: WorkerId,
     pub(super) data_directory: DataDirectoryId,
-    pub(super) record: FinishRecord,
+    pub(super) record: Arc<FinishRecord>,
     pub(super) source: ProofSource,
 }
 

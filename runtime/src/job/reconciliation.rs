@@ -1,6 +1,6 @@
 //! What a recovery keeps and what it runs again: one pure function of log and findings.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use regrow_protocol::{ExecutionVertexId, JobVertexId, WorkerId};
 
@@ -83,7 +83,7 @@ impl Trial<'_> {
         for proof in self.findings.proofs.of(subtask) {
             let verdict = judge(&self.state, self.findings.tracker, &self.input_ids, proof);
             let Verdict::Counts { claim } = verdict else { continue };
-            let found = (proof.worker, proof.data_directory, proof.record.clone());
+            let found = (proof.worker, proof.data_directory, Arc::clone(&proof.record));
             self.add(RecoveryDecision { found: vec![found], ..RecoveryDecision::default() });
             if let Some(delta) = claim {
                 self.add_delta(subtask.vertex, delta);

@@ -3,6 +3,8 @@
 mod coordinators;
 mod facts;
 
+use std::sync::Arc;
+
 pub(super) use coordinators::Coordinators;
 pub(super) use facts::{CommitStage, Facts, Finish, SubtaskRecord, Termination, VertexRecord};
 use regrow_protocol::{DecodeError, ExecutionVertexId, FinishRecord, JobVertexId};
@@ -92,7 +94,7 @@ impl Recorded {
             JobEvent::WorkerLost { worker } => self.facts.lose_worker(*worker),
             JobEvent::ExecutionVertexFinished { worker, data_directory, record } => {
                 self.facts.finish(Finish {
-                    record: record.clone(),
+                    record: Arc::clone(record),
                     worker: *worker,
                     data_directory: *data_directory,
                     lsn,
@@ -122,7 +124,7 @@ impl Recorded {
         let lsn = self.facts.lsn;
         for (worker, data_directory, record) in &decision.found {
             self.facts.finish(Finish {
-                record: Box::new(record.clone()),
+                record: Arc::clone(record),
                 worker: *worker,
                 data_directory: *data_directory,
                 lsn,

@@ -1,5 +1,7 @@
 //! How a life begins: a new job, or one that comes back (recovery.md 5).
 
+use std::sync::Arc;
+
 use regrow_protocol::{
     DataDirectoryId, Epoch, FinishRecord, Inventory, WorkerDescription, WorkerId,
 };
@@ -199,6 +201,7 @@ impl Job {
         self.tracker.report(data_directory, attempts);
         for record in finished {
             let source = ProofSource::FinishFile;
+            let record = Arc::new(record);
             self.proofs.add(Proof { worker, data_directory, record, source });
         }
         self.reset_missing(data_directory, missing, out);

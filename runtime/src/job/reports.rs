@@ -1,6 +1,6 @@
 //! What workers say of attempts.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use regrow_protocol::{
     DataDirectoryId, ExecutionAttemptId, FinishRecord, JobVertexId, ReportAnswer, TaskFailure,
@@ -19,7 +19,7 @@ impl Job {
         &mut self,
         worker: WorkerId,
         data_directory: DataDirectoryId,
-        record: FinishRecord,
+        record: Arc<FinishRecord>,
         out: &mut Decision,
     ) {
         let attempt = record.attempt;
@@ -37,7 +37,7 @@ impl Job {
         let coordinator = self.recorded.coordinators.get(attempt.vertex);
         let splits_known = coordinator.is_none_or(|it| it.holds(attempt, &record.splits));
         if is_current && splits_known && !self.is_ending() {
-            let lsn = self.accept(worker, data_directory, &record, out);
+            let lsn = self.accept(worker, data_directory, record, out);
             let answer = ReportAnswer::Accepted;
             let action = Action::AnswerReport { worker, attempt, answer };
             self.hold_action(lsn, Flush::Whenever, action, out);
@@ -56,7 +56,7 @@ impl Job {
         &mut self,
         worker: WorkerId,
         data_directory: DataDirectoryId,
-        record: &FinishRecord,
+        record: Arc<FinishRecord>,
         out: &mut Decision,
     ) -> Lsn {
         let attempt = record.attempt;
@@ -66,7 +66,6 @@ impl Job {
         }
         self.ready.remove(&subtask);
         self.delayed.retain(|(_, delayed)| *delayed != subtask);
-        let record = Box::new(record.clone());
         let event = JobEvent::ExecutionVertexFinished { worker, data_directory, record };
         let lsn = self.record(event, out);
         self.tracker.add(data_directory, attempt);

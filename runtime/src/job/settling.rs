@@ -1,6 +1,6 @@
 //! What becomes of proofs once a life acts: counted, released, or kept until one can tell.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use regrow_protocol::{DataDirectoryId, ExecutionAttemptId, FinishRecord, ReportAnswer};
 
@@ -59,7 +59,8 @@ impl Job {
                 if let Some(delta) = claim {
                     self.record_delta(subtask.vertex, delta, out);
                 }
-                let lsn = self.accept(proof.worker, proof.data_directory, &proof.record, out);
+                let record = Arc::clone(&proof.record);
+                let lsn = self.accept(proof.worker, proof.data_directory, record, out);
                 self.settle_accepted(&proof, lsn, out);
             }
             Verdict::Counts { .. } | Verdict::Refused | Verdict::TooEarly => {

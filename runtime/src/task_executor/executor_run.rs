@@ -1,6 +1,6 @@
 //! What a worker keeps of one run.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use regrow_protocol::{ExecutionAttemptId, ExecutionVertexId, FinishRecord};
 
@@ -12,7 +12,7 @@ pub(super) struct ExecutorRun {
     /// Since when the master is lost.
     pub(super) lost_at: Option<Timestamp>,
     /// Finishes that no master has answered.
-    pub(super) unacknowledged: BTreeMap<ExecutionAttemptId, FinishRecord>,
+    pub(super) unacknowledged: BTreeMap<ExecutionAttemptId, Arc<FinishRecord>>,
     /// The newest attempt of each subtask that the followed master spoke of: grows with the
     /// subtasks that run here, and is cleared with each new master, whose attempts are others.
     pub(super) known: BTreeMap<ExecutionVertexId, (u32, Known)>,

@@ -1,5 +1,7 @@
 //! What a `TaskExecutor` hears and what it wants done.
 
+use std::sync::Arc;
+
 use regrow_protocol::{
     Envelope, Epoch, ExecutionAttemptId, FinishRecord, RunId, Split, TaskDeployment, TaskFailure,
     ToJobMaster, ToTaskExecutor,
@@ -13,7 +15,7 @@ pub enum TaskExecutorInput {
     /// A master, or the Dispatcher for it, says something.
     Command(Envelope<ToTaskExecutor>),
     /// The runner sealed an attempt.
-    AttemptFinished(FinishRecord),
+    AttemptFinished(Arc<FinishRecord>),
     /// An attempt ended without a result.
     AttemptFailed {
         /// Which one.

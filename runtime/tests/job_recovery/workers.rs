@@ -1,6 +1,6 @@
 //! Model workers: they run tasks, seal finishes in directories, and report.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use regrow_protocol::{
     DataDirectoryId, Epoch, ExecutionAttemptId, FinishRecord, Inventory, PartitionMetrics,
@@ -20,7 +20,7 @@ pub(crate) struct Worker {
     pub(crate) slots: u32,
     pub(crate) epoch: Epoch,
     pub(crate) running: BTreeMap<ExecutionAttemptId, RunningTask>,
-    pub(crate) unacknowledged: BTreeMap<ExecutionAttemptId, FinishRecord>,
+    pub(crate) unacknowledged: BTreeMap<ExecutionAttemptId, Arc<FinishRecord>>,
     /// Whether attempts that were told to stop are about to be sealed all the same.
     pub(crate) seals_late: bool,
 }
@@ -166,7 +166,8 @@ impl Worker {
         contents.write(&task, graph);
         let record = finish(&task, graph);
         disks.entry(self.data_directory).or_default().insert(attempt, record.clone());
-        self.unacknowledged.insert(attempt, record.clone());
+        let record = Arc::new(record);
+        self.unacknowledged.insert(attempt, Arc::clone(&record));
         Some(Input::TaskFinished { worker, data_directory: self.data_directory, record })
     }
 }

@@ -1,6 +1,6 @@
 //! The recorded facts of a run, as plain data.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use regrow_protocol::{
     DataDirectoryId, Epoch, ExecutionAttemptId, ExecutionVertexId, FinishRecord, JobVertexId,
@@ -71,7 +71,7 @@ pub(in crate::job) struct SubtaskRecord {
 /// An accepted finish.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::job) struct Finish {
-    pub(in crate::job) record: Box<FinishRecord>,
+    pub(in crate::job) record: Arc<FinishRecord>,
     pub(in crate::job) worker: WorkerId,
     pub(in crate::job) data_directory: DataDirectoryId,
     /// Position after its event.

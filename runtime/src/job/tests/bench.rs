@@ -191,6 +191,7 @@ impl Bench {
             staged_files: Vec::new(),
         };
         let (worker, data_directory) = (WorkerId::from_bits(1), DataDirectoryId::from_bits(1));
+        let record = Arc::new(record);
         self.feed(Input::TaskFinished { worker, data_directory, record });
     }
 

@@ -1,5 +1,7 @@
 //! One event of each kind, with all that it can hold.
 
+use std::sync::Arc;
+
 use regrow_protocol::{
     Accumulator, Accumulators, DataDirectoryId, DataSetId, ExecutionAttemptId, ExecutionVertexId,
     FinishRecord, InputId, JobVertexId, PartitionMetrics, PlanId, RunId, Split, SplitId,
@@ -28,7 +30,7 @@ pub(super) fn one_of_each_event() -> Vec<JobEvent> {
         JobEvent::ExecutionVertexFinished {
             worker: worker(),
             data_directory: directory(),
-            record: Box::new(finish_record()),
+            record: Arc::new(finish_record()),
         },
         JobEvent::ExecutionVerticesReset { resets: resets() },
         JobEvent::ResetTakenBack { attempts: vec![attempt()] },
@@ -126,7 +128,7 @@ fn epoch_started(previous: PreviousLife) -> JobEvent {
 fn recovery_decided() -> JobEvent {
     let subtask = ExecutionVertexId { vertex: JobVertexId(1), subtask: 3 };
     JobEvent::RecoveryDecided(Box::new(RecoveryDecision {
-        found: vec![(worker(), directory(), finish_record())],
+        found: vec![(worker(), directory(), Arc::new(finish_record()))],
         resets: resets(),
         deltas: vec![(JobVertexId(0), 5, deltas().remove(3))],
         attempt_numbers: vec![(subtask, 6)],

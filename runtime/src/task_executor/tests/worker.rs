@@ -1,6 +1,6 @@
 //! A worker under test and its vocabulary.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use regrow_protocol::{
     Accumulators, DataDirectoryId, Envelope, Epoch, ExecutionAttemptId, FinishRecord, JobVertexId,
@@ -59,7 +59,7 @@ impl Worker {
     }
 
     pub(super) fn finish(&mut self, attempt: ExecutionAttemptId) -> Vec<Action> {
-        self.feed(Input::AttemptFinished(record(attempt)))
+        self.feed(Input::AttemptFinished(Arc::new(record(attempt))))
     }
 
     pub(super) fn fail(

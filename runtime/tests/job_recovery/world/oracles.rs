@@ -66,7 +66,7 @@ fn accepted(events: &[JobEvent]) -> BTreeMap<ExecutionVertexId, FinishRecord> {
             }
             JobEvent::RecoveryDecided(decision) => {
                 for (_, _, record) in &decision.found {
-                    accepted.insert(record.attempt.execution_vertex(), record.clone());
+                    accepted.insert(record.attempt.execution_vertex(), (**record).clone());
                 }
                 accepted.retain(|id, _| decision.resets.iter().all(|reset| reset.subtask != *id));
             }
