@@ -20,6 +20,13 @@ pub enum Accumulator {
 pub struct Accumulators(BTreeMap<String, Accumulator>);
 
 impl Accumulator {
+    /// What was accumulated.
+    pub const fn value(self) -> i64 {
+        match self {
+            Self::Sum(value) | Self::Min(value) | Self::Max(value) => value,
+        }
+    }
+
     /// Folds `other` in; one of another kind replaces the value, since the last writer named it.
     fn merge(&mut self, other: Self) {
         *self = match (*self, other) {

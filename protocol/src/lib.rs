@@ -20,6 +20,7 @@ mod split;
 mod stable_hash;
 mod subpartition_bytes;
 mod task_failure;
+mod varint;
 
 pub use accumulators::{Accumulator, Accumulators};
 pub use codec::{DecodeError, EncodeError, decode, encode};
@@ -43,3 +44,4 @@ pub use split::{Split, SplitId};
 pub use stable_hash::StableHasher;
 pub use subpartition_bytes::SubpartitionBytes;
 pub use task_failure::TaskFailure;
+pub use varint::{read_varint, write_varint};

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::varint::{read_varint, write_varint};
+
 /// Bytes per subpartition of one partition, sparse: pairs of (index, bytes) where bytes > 0.
 ///
 /// Packed as varints (LEB128): the gap to the previous index, then the bytes.
@@ -44,35 +46,20 @@ impl SubpartitionBytes {
         self.packed.len() as u64
     }
 
+    /// The pairs as they are packed; [`from_packed`](Self::from_packed) takes them back.
+    pub fn packed(&self) -> &[u8] {
+        &self.packed
+    }
+
+    /// Takes pairs that are packed already. Bytes that are none end the pairs where they are read.
+    pub fn from_packed(packed: Vec<u8>) -> Self {
+        Self { packed }
+    }
+
     /// Bytes of all subpartitions together.
     pub fn total(&self) -> u64 {
         self.iter().fold(0, |total, (_, count)| total.saturating_add(count))
     }
-}
-
-fn write_varint(out: &mut Vec<u8>, mut value: u64) {
-    loop {
-        let [low, ..] = value.to_le_bytes();
-        value >>= 7;
-        if value == 0 && low < 0x80 {
-            out.push(low);
-            return;
-        }
-        out.push(low | 0x80);
-    }
-}
-
-fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

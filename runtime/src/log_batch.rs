@@ -2,21 +2,31 @@
 //!
 //! ```text
 //! offset  bytes  content
-//!      0      2  version of the format, big-endian; 1
-//!      2      .  MessagePack map with named fields: epoch, first, events
+//!      0      2  version of the format, big-endian; 1 or 2
+//!      2      .  MessagePack map with named fields: epoch, first, events; in version 2, finishes
 //! ```
+//! In version 1 the finishes are among `events`. In version 2 they are columns of a table, which
+//! says where they stand among `events`: 10 to 100 bytes each instead of 700, and a tenth of the
+//! time. A batch without a finish is of version 1.
 //!
 //! The version grows when an older program could no longer read what is written. A field or event
 //! that is only added does not change it. Length and checksum are the store's.
+
+mod column;
+mod finish_table;
 
 use regrow_protocol::{DecodeError, EncodeError, Epoch, decode, encode};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use self::finish_table::{FinishTable, FinishTableWriter};
 use crate::{JobEvent, Lsn};
 
-/// The version that this program writes, and the newest that it reads.
-const VERSION: u16 = 1;
+/// The version of a batch without finishes.
+const PLAIN: u16 = 1;
+
+/// The version of a batch with a table of finishes, and the newest that this program reads.
+const TABULAR: u16 = 2;
 
 /// Events that are stored together, by one life of a `JobMaster`.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,13 +69,21 @@ pub enum BatchError {
         /// What the decoder said.
         source: DecodeError,
     },
+    /// The parts of the batch do not fit together.
+    #[error("a batch of version {version} has a table of finishes that contradicts itself")]
+    Contradictory {
+        /// The version of the batch.
+        version: u16,
+    },
 }
 
 #[derive(Serialize)]
 struct BodyRef<'a> {
     epoch: Epoch,
     first: Lsn,
-    events: &'a [JobEvent],
+    events: Vec<&'a JobEvent>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finishes: Option<FinishTable>,
 }
 
 #[derive(Deserialize)]
@@ -73,6 +91,8 @@ struct Body {
     epoch: Epoch,
     first: Lsn,
     events: Vec<JobEvent>,
+    #[serde(default)]
+    finishes: Option<FinishTable>,
 }
 
 /// Encodes `events`, recorded in `epoch` after `first` events of the run.
@@ -80,9 +100,11 @@ struct Body {
 /// # Errors
 /// When an event does not serialize; a defect of its type.
 pub fn encode_batch(epoch: Epoch, first: Lsn, events: &[JobEvent]) -> Result<Vec<u8>, EncodeError> {
-    let body = encode(&BodyRef { epoch, first, events })?;
+    let (events, finishes) = FinishTableWriter::split(events);
+    let version = if finishes.is_some() { TABULAR } else { PLAIN };
+    let body = encode(&BodyRef { epoch, first, events, finishes })?;
     let mut bytes = Vec::with_capacity(2 + body.len());
-    bytes.extend_from_slice(&VERSION.to_be_bytes());
+    bytes.extend_from_slice(&version.to_be_bytes());
     bytes.extend_from_slice(&body);
     Ok(bytes)
 }
@@ -96,11 +118,15 @@ pub fn decode_batch(bytes: &[u8]) -> Result<EventBatch, BatchError> {
         return Err(BatchError::TooShort { length: bytes.len() });
     };
     let version = u16::from_be_bytes(*version);
-    if !(1..=VERSION).contains(&version) {
-        return Err(BatchError::UnknownVersion { found: version, newest: VERSION });
+    if !(PLAIN..=TABULAR).contains(&version) {
+        return Err(BatchError::UnknownVersion { found: version, newest: TABULAR });
     }
-    let Body { epoch, first, events } =
+    let Body { epoch, first, events, finishes } =
         decode(body).map_err(|source| BatchError::Malformed { version, source })?;
+    let events = match finishes {
+        Some(table) => table.join(events).map_err(|_| BatchError::Contradictory { version })?,
+        None => events,
+    };
     Ok(EventBatch { version, epoch, first, events })
 }
 

@@ -177,8 +177,8 @@ fn a_later_epoch_does_not_store_again_what_it_had_read() {
 #[test]
 fn fault_11_a_batch_of_a_newer_program_ends_the_log_with_both_versions_named() {
     let mut log = Log::default().batch(OLD, 0, &["a"]).batch(OLD, 1, &["b"]);
-    log.batches[1].1[1] = 2;
+    log.batches[1].1[1] = 3;
     let read = log.read();
     assert_eq!(names(&read), "a");
-    assert!(damage(&read).0.contains("has version 2, and this program reads versions 1 to 1"));
+    assert!(damage(&read).0.contains("has version 3, and this program reads versions 1 to 2"));
 }
