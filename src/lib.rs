@@ -47,6 +47,7 @@ mod program_factory;
 mod record;
 mod registered_job;
 mod sinks;
+mod sort;
 mod sources;
 #[cfg(test)]
 mod test_context;
@@ -67,4 +68,5 @@ pub use operators::{
 pub use program::{Program, built_in_program, program};
 pub use record::{Record, RecordError};
 pub use sinks::{CsvOptions, Sinks, Written};
+pub use sort::{AddedKey, KeyFunction, KeyParts, ReturnedKey, SortKey, SortedInput};
 pub use sources::TextSource;

@@ -10,16 +10,23 @@ use crate::{
     record::Record,
 };
 
-/// The start of a vertex that reads all its inputs, one after the other, record by record.
+/// The start of a vertex that reads its inputs, one after the other, record by record.
 pub struct RecordInput<R: ?Sized> {
     name: &'static str,
+    /// How many of its inputs, from the first on.
+    inputs_max: usize,
     record_type: PhantomData<fn(&R)>,
 }
 
 impl<R: ?Sized> RecordInput<R> {
-    /// Makes one that is called `name` for people.
+    /// Makes one that reads all inputs, and is called `name` for people.
     pub(crate) const fn new(name: &'static str) -> Self {
-        Self { name, record_type: PhantomData }
+        Self { name, inputs_max: usize::MAX, record_type: PhantomData }
+    }
+
+    /// Makes one that reads the first input, and leaves the others to what stands behind it.
+    pub(crate) const fn of_first(name: &'static str) -> Self {
+        Self { name, inputs_max: 1, record_type: PhantomData }
     }
 }
 
@@ -28,10 +35,11 @@ impl<R: Record + ?Sized> Chain for RecordInput<R> {
 
     fn task<E: Consume<R>>(
         &self,
-        _deployment: &TaskDeployment,
+        deployment: &TaskDeployment,
         end: E,
     ) -> Result<Box<dyn Task>, TaskFailure> {
-        Ok(Box::new(RecordTask { end, record_type: PhantomData }))
+        let inputs = deployment.inputs.len().min(self.inputs_max);
+        Ok(Box::new(RecordTask { end, inputs, record_type: PhantomData }))
     }
 
     fn describe(&self, names: &mut Vec<&'static str>) {
@@ -45,13 +53,14 @@ impl<R: Record + ?Sized> Chain for RecordInput<R> {
 
 struct RecordTask<R: ?Sized, E> {
     end: E,
+    inputs: usize,
     record_type: PhantomData<fn(&R)>,
 }
 
 impl<R: Record + ?Sized, E: Consume<R>> Task for RecordTask<R, E> {
     fn run(&mut self, context: &mut dyn TaskContext) -> Result<Step, TaskFailure> {
         let mut block = Vec::new();
-        for input in 0..context.deployment().inputs.len() {
+        for input in 0..self.inputs {
             while context.read_block(input, &mut block)? {
                 self.pass_on(&block, context)?;
             }

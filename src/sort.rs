@@ -1,0 +1,114 @@
+//! The global sort: all records in order, over all tasks.
+//!
+//! A sample of the records decides, in one task, where ranges may begin; each task that has records
+//! divides them among the ranges, and each task behind that sorts some ranges in a row. So the files
+//! of a sink, in the order of their names, are sorted as one. What was decided is a partition like
+//! any other: it is kept, or made again, as recovery has it.
+//!
+//! Records order by key, those of one key by their bytes, the form that they have in blocks. So the
+//! same records come in the same order, however they were divided among tasks, and whatever was
+//! spilled.
+
+mod arena;
+mod boundaries;
+mod decide_ranges;
+mod entry;
+mod key_function;
+mod merge;
+mod quantiles;
+mod range_partition;
+mod run;
+mod runs;
+mod sample_end;
+mod sampler;
+mod sort_key;
+mod sorted_input;
+mod sorter;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use regrow_protocol::JobVertexId;
+use regrow_runtime::Distribution;
+
+use self::{
+    decide_ranges::DecideRanges, range_partition::RangePartition, sample_end::SampleEnd,
+    sampler::Sample,
+};
+pub use self::{
+    key_function::{AddedKey, KeyFunction, ReturnedKey},
+    sort_key::{KeyParts, SortKey},
+    sorted_input::SortedInput,
+};
+use crate::{
+    chain::Chain,
+    data_set::DataSet,
+    environment::{Environment, VertexInput},
+    exchange::RecordInput,
+};
+
+impl<'env, C: Chain> DataSet<'env, C> {
+    /// Sorts all records by the key that `key` returns: those of the first task come first, then
+    /// those of the second, and so on. Records of the same key come in the order of their bytes.
+    ///
+    /// Where a key would have to be copied, as a text out of a record,
+    /// [`sort_by_key_parts`](Self::sort_by_key_parts) does without.
+    pub fn sort_by_key<K, F>(self, key: F) -> DataSet<'env, SortedInput<C::Item, ReturnedKey<F, K>>>
+    where
+        K: SortKey + 'static,
+        F: Fn(&C::Item) -> K + Send + Sync + 'static,
+    {
+        self.sort(ReturnedKey::new(key))
+    }
+
+    /// Like [`sort_by_key`](Self::sort_by_key), by a key that is put together from parts, which may
+    /// be borrowed from the record: `|record, key| key.add(&record.name)`.
+    pub fn sort_by_key_parts<F>(self, key: F) -> DataSet<'env, SortedInput<C::Item, AddedKey<F>>>
+    where
+        F: Fn(&C::Item, &mut KeyParts) + Send + Sync + 'static,
+    {
+        self.sort(AddedKey::new(key))
+    }
+
+    fn sort<K: KeyFunction<C::Item>>(self, key: K) -> DataSet<'env, SortedInput<C::Item, K>> {
+        let key = Arc::new(key);
+        let environment = self.environment;
+        let producer = self.partition_written(&key);
+        let input = VertexInput { producer, distribution: Distribution::AllToAll };
+        DataSet::reading(environment, SortedInput::new(key), vec![input])
+    }
+
+    /// Writes the records while they are sampled, and divides what was written.
+    fn partition_written<K: KeyFunction<C::Item>>(self, key: &Arc<K>) -> JobVertexId {
+        let environment = self.environment;
+        let of_samples = Arc::clone(key);
+        let records = self.end("sample", move |chain, deployment| {
+            chain.task(deployment, SampleEnd::new(deployment, Arc::clone(&of_samples)))
+        });
+        // The first edge that leaves the vertex: samples are its first output.
+        let ranges = decide_ranges(environment, records);
+        let inputs = vec![
+            VertexInput { producer: records, distribution: Distribution::Pointwise },
+            VertexInput { producer: ranges, distribution: Distribution::Broadcast },
+        ];
+        let key = Arc::clone(key);
+        let records = RecordInput::<C::Item>::of_first("records");
+        DataSet::reading(environment, records, inputs).end(
+            "partition_by_range",
+            move |chain, deployment| {
+                chain.task(deployment, RangePartition::new(deployment, Arc::clone(&key), 1))
+            },
+        )
+    }
+}
+
+/// The vertex that decides where ranges may begin.
+fn decide_ranges(environment: &Environment, samples: JobVertexId) -> JobVertexId {
+    let input = VertexInput { producer: samples, distribution: Distribution::AllToAll };
+    DataSet::reading(environment, RecordInput::<Sample>::new("samples"), vec![input])
+        .with_parallelism(1)
+        .end("decide_ranges", |chain, deployment| {
+            chain.task(deployment, DecideRanges::new(deployment))
+        })
+}
