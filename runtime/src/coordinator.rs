@@ -1,6 +1,6 @@
 //! The contract of operator coordinators (Flink: `OperatorCoordinator`).
 
-use regrow_protocol::{ExecutionAttemptId, Split, SplitId};
+use regrow_protocol::{Epoch, ExecutionAttemptId, Split, SplitId};
 use serde::{Deserialize, Serialize};
 
 /// The checkpoint id of a batch job's snapshots (FLIP-383).
@@ -11,15 +11,19 @@ pub const NO_CHECKPOINT: i64 = -1;
 /// State changes only in [`apply_delta`](Self::apply_delta); the other methods decide and return
 /// the delta, which the caller records, applies and then acts upon.
 pub trait OperatorCoordinator: Send {
-    /// Begins the work of a coordinator that was never started; says whether its splits must be
-    /// discovered.
+    /// Begins the work of a coordinator that was never started, or forgot its splits; says whether
+    /// they must be discovered. No attempt runs before they are.
     fn start(&self) -> bool;
 
-    /// The input was listed: the delta that notes it.
+    /// The input was listed in `epoch`: the delta that notes it.
     ///
     /// # Errors
     /// When these are no splits to work with (too many, or not numbered from 0): fail the job.
-    fn splits_discovered(&self, splits: Vec<Split>) -> Result<CoordinatorDelta, String>;
+    fn splits_discovered(
+        &self,
+        epoch: Epoch,
+        splits: Vec<Split>,
+    ) -> Result<CoordinatorDelta, String>;
 
     /// Decides how to answer request number `request` of `attempt` for a split. Repeating a request
     /// gives the same answer, also when the answer was that nothing is left: splits that came back
@@ -38,7 +42,7 @@ pub trait OperatorCoordinator: Send {
 
     /// A subtask is reset to `checkpoint` ([`NO_CHECKPOINT`]): what its unaccepted attempts hold
     /// goes back; what `finished`, the accepted attempt whose output is lost, had read stays pinned
-    /// to the subtask.
+    /// to the subtask. A coordinator that cannot pin forgets all its splits if there is `finished`.
     fn subtask_reset(
         &self,
         subtask: u32,
@@ -74,8 +78,19 @@ pub trait OperatorCoordinator: Send {
     /// When the bytes are no snapshot of this coordinator.
     fn reset_to_checkpoint(&mut self, checkpoint: i64, state: &[u8]) -> Result<(), String>;
 
-    /// Whether snapshots are possible; a coordinator without is indeterminate.
+    /// Whether a later master may go on with the splits of this one, and lost output be made again
+    /// from the very splits that it was made from. A coordinator without is indeterminate (recovery.md
+    /// 5.6): there are no snapshots of it, nothing is pinned, its vertex runs again as a whole, and
+    /// [`forget`](Self::forget) goes with that.
     fn supports_batch_snapshot(&self) -> bool;
+
+    /// The delta that forgets all splits, so that they are discovered anew; none where that is
+    /// never wanted, or nothing was discovered.
+    fn forget(&self) -> Option<CoordinatorDelta>;
+
+    /// Whether what is discovered now may have been read in `epoch`, by tasks of the vertex or by
+    /// those that depend on its output.
+    fn may_have_been_read_in(&self, epoch: Epoch) -> bool;
 
     /// The one place where the state changes.
     fn apply_delta(&mut self, delta: &CoordinatorDelta);
@@ -119,5 +134,19 @@ pub enum CoordinatorDelta {
         subtask: u32,
         /// The accepted attempt whose output is lost.
         pinned_from: Option<ExecutionAttemptId>,
+    },
+    /// The input was listed, for the splits of this listing alone.
+    ListingMade {
+        /// Number of the listing, from 1 per coordinator.
+        listing: u32,
+        /// The life that made it: tasks of no other read its splits.
+        epoch: Epoch,
+        /// All splits, ascending by id from 0.
+        splits: Vec<Split>,
+    },
+    /// A listing is void, and with it all that is known of its splits.
+    ListingForgotten {
+        /// Which one.
+        listing: u32,
     },
 }

@@ -60,7 +60,8 @@ fn resets_bytes(resets: &[VertexReset]) -> u64 {
         | ResetReason::InputLost
         | ResetReason::Cancelled
         | ResetReason::SplitsLeft
-        | ResetReason::StagedFileLost => 0,
+        | ResetReason::StagedFileLost
+        | ResetReason::ListingForgotten => 0,
     };
     resets.iter().map(|reset| ITEM_BYTES + text(reset) as u64).sum()
 }
@@ -81,12 +82,15 @@ fn row_bytes(record: &FinishRecord) -> u64 {
 
 fn delta_bytes(delta: &CoordinatorDelta) -> u64 {
     match delta {
-        CoordinatorDelta::SplitsDiscovered { splits } => {
+        CoordinatorDelta::SplitsDiscovered { splits }
+        | CoordinatorDelta::ListingMade { splits, .. } => {
             splits.iter().map(|split| 40 + split.payload.len() as u64).sum()
         }
         CoordinatorDelta::SplitsAssigned { splits, .. } => 5 * splits.len() as u64 + ITEM_BYTES,
         CoordinatorDelta::SplitsReturned { attempts } => items_bytes(attempts.len()),
-        CoordinatorDelta::SubtaskReset { .. } => ITEM_BYTES,
+        CoordinatorDelta::SubtaskReset { .. } | CoordinatorDelta::ListingForgotten { .. } => {
+            ITEM_BYTES
+        }
     }
 }
 

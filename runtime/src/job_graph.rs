@@ -46,6 +46,11 @@ pub enum Parallelism {
 pub enum CoordinatorKind {
     /// Hands out splits on request.
     Source,
+    /// Hands out splits on request that are good only for the listing that named them, and for the
+    /// master that made it (signed links, cursors of a query). All of the vertex runs again, upon a
+    /// new listing, when the master is lost before the vertex is complete, or output of it is lost
+    /// that is still needed.
+    OneListingSource,
 }
 
 /// Whether a vertex gives the same records per subpartition for the same input.
@@ -145,6 +150,7 @@ fn hash_vertex(hasher: &mut StableHasher, vertex: &JobVertex) {
     hasher.number(match vertex.coordinator {
         None => 0,
         Some(CoordinatorKind::Source) => 1,
+        Some(CoordinatorKind::OneListingSource) => 2,
     });
     hasher.number(match vertex.determinacy {
         Determinacy::Determinate => 0,
@@ -188,10 +194,11 @@ mod tests {
 
     #[test]
     fn the_hash_tells_what_differs() {
-        let changes: [fn(&mut JobGraph); 7] = [
+        let changes: [fn(&mut JobGraph); 8] = [
             |graph| graph.vertices[0].name.push('s'),
             |graph| graph.vertices[1].parallelism = Parallelism::Fixed(5),
             |graph| graph.vertices[0].coordinator = None,
+            |graph| graph.vertices[0].coordinator = Some(CoordinatorKind::OneListingSource),
             |graph| graph.vertices[1].determinacy = Determinacy::Indeterminate,
             |graph| graph.edges[0].distribution = Distribution::Broadcast,
             |graph| graph.edges.clear(),

@@ -23,6 +23,7 @@ mod job_outcome;
 mod kill_plan;
 mod log_batch;
 mod lsn;
+mod one_listing_coordinator;
 mod options;
 mod planning;
 mod read_log;
@@ -56,6 +57,7 @@ pub use job_outcome::{JobOutcome, JobState, JobStatus, VertexStatus};
 pub use kill_plan::{KillHow, KillPoint, KillPointError, KillWhen};
 pub use log_batch::{BatchError, EventBatch, decode_batch, encode_batch};
 pub use lsn::Lsn;
+pub(crate) use one_listing_coordinator::OneListingCoordinator;
 pub use options::{
     ConfigOption, OptionError, Options, StoreKind, ValueKind, format_size, parse_duration,
     parse_size,

@@ -6,7 +6,7 @@ mod subtask_splits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regrow_protocol::{ExecutionAttemptId, Split, SplitId, decode, encode};
+use regrow_protocol::{Epoch, ExecutionAttemptId, Split, SplitId, decode, encode};
 
 use crate::{CoordinatorDelta, OperatorCoordinator, Reply, split_enumerator::SplitEnumerator};
 use held_splits::HeldSplits;
@@ -32,6 +32,26 @@ impl SourceCoordinator {
     /// A coordinator that was never started.
     pub(crate) fn new() -> Self {
         Self::default()
+    }
+
+    /// Checks that there are splits to work with.
+    pub(crate) fn check(splits: &[Split]) -> Result<(), String> {
+        if splits.len() > Self::SPLITS_MAX {
+            return Err(format!(
+                "the source has {} splits, and at most {} are allowed: make them larger",
+                splits.len(),
+                Self::SPLITS_MAX
+            ));
+        }
+        for (expected, split) in (0..).zip(splits) {
+            if split.id.0 != expected {
+                return Err(format!(
+                    "the source numbers split {expected} as {}: splits are numbered from 0",
+                    split.id.0
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn held(&self, attempt: ExecutionAttemptId) -> Option<&HeldSplits> {
@@ -111,22 +131,12 @@ impl OperatorCoordinator for SourceCoordinator {
         self.enumerator.is_none()
     }
 
-    fn splits_discovered(&self, splits: Vec<Split>) -> Result<CoordinatorDelta, String> {
-        if splits.len() > Self::SPLITS_MAX {
-            return Err(format!(
-                "the source has {} splits, and at most {} are allowed: make them larger",
-                splits.len(),
-                Self::SPLITS_MAX
-            ));
-        }
-        for (expected, split) in (0..).zip(&splits) {
-            if split.id.0 != expected {
-                return Err(format!(
-                    "the source numbers split {expected} as {}: splits are numbered from 0",
-                    split.id.0
-                ));
-            }
-        }
+    fn splits_discovered(
+        &self,
+        _epoch: Epoch,
+        splits: Vec<Split>,
+    ) -> Result<CoordinatorDelta, String> {
+        Self::check(&splits)?;
         Ok(CoordinatorDelta::SplitsDiscovered { splits })
     }
 
@@ -232,6 +242,14 @@ impl OperatorCoordinator for SourceCoordinator {
         true
     }
 
+    fn forget(&self) -> Option<CoordinatorDelta> {
+        None
+    }
+
+    fn may_have_been_read_in(&self, _epoch: Epoch) -> bool {
+        true
+    }
+
     fn apply_delta(&mut self, delta: &CoordinatorDelta) {
         match delta {
             // Listed twice, the first list counts: splits of it may be out.
@@ -252,6 +270,8 @@ impl OperatorCoordinator for SourceCoordinator {
             CoordinatorDelta::SubtaskReset { subtask, pinned_from } => {
                 self.free(*subtask, |splits| splits.reset(*pinned_from));
             }
+            // Of sources of another kind.
+            CoordinatorDelta::ListingMade { .. } | CoordinatorDelta::ListingForgotten { .. } => {}
         }
     }
 }

@@ -48,6 +48,8 @@ pub enum ResetReason {
     SplitsLeft,
     /// Its staged output file is gone.
     StagedFileLost,
+    /// The splits of its source were good for one listing only, which is void.
+    ListingForgotten,
 }
 
 impl ResetReason {
@@ -63,7 +65,8 @@ impl ResetReason {
             | Self::InputLost
             | Self::Cancelled
             | Self::SplitsLeft
-            | Self::StagedFileLost => 0,
+            | Self::StagedFileLost
+            | Self::ListingForgotten => 0,
         }
     }
 
@@ -77,7 +80,8 @@ impl ResetReason {
             | Self::InputLost
             | Self::Cancelled
             | Self::SplitsLeft
-            | Self::StagedFileLost => 0,
+            | Self::StagedFileLost
+            | Self::ListingForgotten => 0,
         }
     }
 
@@ -91,7 +95,8 @@ impl ResetReason {
             | Self::InputLost
             | Self::Cancelled
             | Self::SplitsLeft
-            | Self::StagedFileLost => true,
+            | Self::StagedFileLost
+            | Self::ListingForgotten => true,
         }
     }
 
@@ -107,6 +112,7 @@ impl ResetReason {
             Self::Cancelled => "its worker ended it",
             Self::SplitsLeft => "splits of its source are left",
             Self::StagedFileLost => "its staged output file is gone",
+            Self::ListingForgotten => "its source is listed again",
         }
     }
 }

@@ -113,6 +113,10 @@ fn delta_text(delta: &CoordinatorDelta) -> String {
             format!("splits returned by {}", each.join(" "))
         }
         CoordinatorDelta::SubtaskReset { subtask, .. } => format!("subtask {subtask} reset"),
+        CoordinatorDelta::ListingMade { listing, splits, .. } => {
+            format!("{} splits found by listing {listing}", splits.len())
+        }
+        CoordinatorDelta::ListingForgotten { listing } => format!("listing {listing} forgotten"),
     }
 }
 

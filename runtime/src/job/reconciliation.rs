@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use regrow_protocol::{ExecutionVertexId, JobVertexId, WorkerId};
+use regrow_protocol::{ExecutionVertexId, FinishRecord, JobVertexId, WorkerId};
 
 use super::{
     executions::Executions,
@@ -14,7 +14,8 @@ use super::{
     verdict::{Verdict, judge},
 };
 use crate::{
-    CoordinatorDelta, Fate, FateLine, NO_CHECKPOINT, RecoveryDecision, ResetReason, VertexReset,
+    CoordinatorDelta, Fate, FateLine, NO_CHECKPOINT, OperatorCoordinator, RecoveryDecision,
+    ResetReason, VertexReset,
 };
 
 /// What workers reported during the wait.
@@ -44,6 +45,7 @@ pub(super) fn reconcile(recorded: &Recorded, findings: &Findings<'_>) -> Reconci
     for vertex in recorded.vertices() {
         trial.accept_proofs(vertex);
     }
+    trial.forget_listings();
     trial.reset_what_is_missing();
     trial.return_splits();
     trial.reset_for_splits_left();
@@ -90,6 +92,32 @@ impl Trial<'_> {
             }
             return;
         }
+    }
+
+    /// What was listed for one master alone is kept if all of it was read, and else read again from
+    /// a listing of this one.
+    fn forget_listings(&mut self) {
+        let vertices: Vec<JobVertexId> = self.state.coordinators.vertices().collect();
+        for vertex in vertices {
+            if self.state.coordinators.can_repeat(vertex) || self.has_read_all(vertex) {
+                continue;
+            }
+            let all = self.state.subtasks(vertex);
+            self.reset(all.map(|it| (it, ResetReason::ListingForgotten)).collect());
+            let delta = self.state.coordinators.get(vertex).and_then(OperatorCoordinator::forget);
+            if let Some(delta) = delta {
+                self.add_delta(vertex, delta);
+            }
+        }
+    }
+
+    /// Whether the accepted attempts of a source read all of its splits.
+    fn has_read_all(&self, vertex: JobVertexId) -> bool {
+        let Some(coordinator) = self.state.coordinators.get(vertex) else { return true };
+        let holds = |record: &FinishRecord| coordinator.holds(record.attempt, &record.splits);
+        coordinator.is_exhausted()
+            && self.state.is_complete(vertex)
+            && self.state.subtasks(vertex).all(|it| self.state.accepted(it).is_some_and(holds))
     }
 
     fn reset_what_is_missing(&mut self) {

@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use regrow_protocol::{ExecutionVertexId, JobVertexId};
 
-use super::{executions::Executions, partition_tracker::PartitionTracker, recorded::Recorded};
+use super::{
+    executions::Executions,
+    partition_tracker::PartitionTracker,
+    recorded::{Recorded, SubtaskRecord},
+};
 use crate::{Determinacy, ResetReason, VertexReset};
 
 /// What a plan of resets depends on.
@@ -18,7 +22,8 @@ pub(super) struct Surroundings<'a> {
 /// Computes all resets that follow from `seeds`, ascending by subtask.
 ///
 /// A subtask that runs again needs the outputs of its producers: those that are finished and gone
-/// run again too. One whose new output may differ takes along whoever read the old.
+/// run again too. One whose new output may differ takes along whoever read the old. A finished one
+/// whose splits cannot be read again takes along its whole vertex.
 pub(super) fn plan_resets(
     surroundings: Surroundings<'_>,
     seeds: Vec<(ExecutionVertexId, ResetReason)>,
@@ -28,6 +33,7 @@ pub(super) fn plan_resets(
         planned: BTreeMap::new(),
         open: seeds.into(),
         walked_up: BTreeSet::new(),
+        voided: BTreeSet::new(),
     };
     while let Some((subtask, reason)) = planner.open.pop_front() {
         planner.visit(subtask, reason);
@@ -41,6 +47,8 @@ struct Planner<'a> {
     open: VecDeque<(ExecutionVertexId, ResetReason)>,
     /// Ranges of producers that were looked at.
     walked_up: BTreeSet<(JobVertexId, u32, u32)>,
+    /// Vertices of which all attempts so far are void.
+    voided: BTreeSet<JobVertexId>,
 }
 
 impl Planner<'_> {
@@ -48,7 +56,9 @@ impl Planner<'_> {
         let Surroundings { recorded, executions, .. } = self.surroundings;
         let Some(record) = recorded.subtask(subtask) else { return };
         let running = executions.get(subtask).map(|execution| execution.attempt.number);
-        if record.finish.is_none() && running.is_none() && !record.had_finish {
+        let reason = self.void_vertex(subtask, record, reason);
+        let tried = reason == ResetReason::ListingForgotten && record.next_attempt > 0;
+        if record.finish.is_none() && running.is_none() && !record.had_finish && !tried {
             return;
         }
         let differs = record.had_finish && self.may_differ(subtask.vertex, &reason);
@@ -78,10 +88,32 @@ impl Planner<'_> {
         }
     }
 
+    /// Has the whole vertex run again if a finished attempt read splits that cannot be read again;
+    /// then the attempt never counts again, also if its output comes back.
+    fn void_vertex(
+        &mut self,
+        subtask: ExecutionVertexId,
+        record: &SubtaskRecord,
+        reason: ResetReason,
+    ) -> ResetReason {
+        let recorded = self.surroundings.recorded;
+        let vertex = subtask.vertex;
+        if record.finish.is_none() || recorded.coordinators.can_repeat(vertex) {
+            return reason;
+        }
+        if self.voided.insert(vertex) {
+            let all = recorded.subtasks(vertex);
+            self.open.extend(all.map(|subtask| (subtask, ResetReason::ListingForgotten)));
+        }
+        if reason.is_final() { reason } else { ResetReason::ListingForgotten }
+    }
+
     /// Whether the output of a re-run may differ from what was read of the run before.
     fn may_differ(&self, vertex: JobVertexId, reason: &ResetReason) -> bool {
         match reason {
-            ResetReason::InputChanged | ResetReason::SplitsLeft => true,
+            ResetReason::InputChanged | ResetReason::SplitsLeft | ResetReason::ListingForgotten => {
+                true
+            }
             ResetReason::Failed { .. }
             | ResetReason::WorkerLost
             | ResetReason::PartitionLost { .. }
@@ -89,8 +121,9 @@ impl Planner<'_> {
             | ResetReason::InputLost
             | ResetReason::Cancelled
             | ResetReason::StagedFileLost => {
-                let vertex = &self.surroundings.recorded.graph().vertices[vertex.0 as usize];
-                vertex.determinacy == Determinacy::Indeterminate
+                let recorded = self.surroundings.recorded;
+                let declared = recorded.graph().vertices[vertex.0 as usize].determinacy;
+                declared == Determinacy::Indeterminate || !recorded.coordinators.can_repeat(vertex)
             }
         }
     }

@@ -85,7 +85,8 @@ impl Job {
         }
     }
 
-    /// The splits of a finished attempt that is reset stay pinned to its subtask.
+    /// The splits of a finished attempt that is reset stay pinned to its subtask, or all splits are
+    /// forgotten.
     fn reset_coordinator(
         &mut self,
         attempt: ExecutionAttemptId,

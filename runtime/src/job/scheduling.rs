@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Job {
-    /// Asks for the splits of sources that were never listed.
+    /// Asks for the splits of sources that were never listed, or must be listed again.
     pub(super) fn discover_splits(&mut self, out: &mut Decision) {
         let vertices: Vec<JobVertexId> = self.recorded.coordinators.vertices().collect();
         for vertex in vertices {
@@ -33,14 +33,17 @@ impl Job {
         result: Result<Vec<Split>, String>,
         out: &mut Decision,
     ) {
+        self.discovering.remove(&vertex);
         let Some(coordinator) = self.recorded.coordinators.get(vertex) else { return };
         if !coordinator.start() || self.is_ending() {
             return;
         }
-        match result.and_then(|splits| coordinator.splits_discovered(splits)) {
+        let epoch = self.epoch();
+        match result.and_then(|splits| coordinator.splits_discovered(epoch, splits)) {
             Ok(delta) => {
                 self.record_delta(vertex, delta, out);
                 self.look_for_plans = true;
+                self.refresh_ready(vertex);
             }
             Err(error) => self.fail(error, out),
         }
@@ -153,7 +156,11 @@ impl Job {
     fn can_run(&self, subtask: ExecutionVertexId) -> bool {
         let unfinished =
             self.recorded.subtask(subtask).is_some_and(|record| record.finish.is_none());
-        unfinished && self.executions.get(subtask).is_none() && self.inputs_are_finished(subtask)
+        let coordinator = self.recorded.coordinators.get(subtask.vertex);
+        unfinished
+            && self.executions.get(subtask).is_none()
+            && !coordinator.is_some_and(OperatorCoordinator::start)
+            && self.inputs_are_finished(subtask)
     }
 
     /// Whether all producers that a subtask reads are finished.

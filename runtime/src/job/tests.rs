@@ -1,6 +1,7 @@
 //! The rules of recovery.md at the state machine of a job, one by one.
 
 mod bench;
+mod one_listing;
 
 use std::time::Duration;
 
@@ -201,4 +202,36 @@ fn rule_3_7_a_reopened_log_begins_with_a_full_snapshot() {
     let decision = bench.feed(Input::LogReopened);
     assert!(matches!(decision.events.as_slice(), [JobEvent::Snapshot { .. }]));
     assert_eq!(decision.flush, Flush::Now);
+}
+
+/// One indeterminate producer and one consumer, which had sealed what it read of the first attempt
+/// of the producer when its worker was lost; the producer has run again since.
+fn consumer_of_an_older_input() -> (Bench, ExecutionAttemptId) {
+    let mut graph = stages(&[1, 1]);
+    graph.vertices[0].determinacy = crate::Determinacy::Indeterminate;
+    let mut bench = Bench::new(graph);
+    bench.run_worker(1, 1);
+    bench.add_worker(2, 0);
+    let producer = bench.submitted()[0];
+    bench.finish_on(2, producer);
+    bench.persist();
+    let consumer = bench.submitted()[0];
+    bench.lose_worker(1);
+    bench.lose_worker(2);
+    bench.run_worker(3, 1);
+    let again = bench.submitted()[0];
+    assert_eq!(again.vertex, JobVertexId(0));
+    bench.finish_on(3, again);
+    (bench, consumer)
+}
+
+#[test]
+fn rule_5_5_a_proof_counts_only_with_the_inputs_that_count() {
+    let (mut bench, consumer) = consumer_of_an_older_input();
+    let report = bench.sealed(consumer);
+    bench.reconnect(1, vec![report]);
+    bench.persist();
+    assert!(bench.answers().contains(&(consumer, ReportAnswer::Superseded)));
+    let successor = bench.submitted()[0];
+    assert_eq!((successor.vertex, successor.number), (JobVertexId(1), 1));
 }

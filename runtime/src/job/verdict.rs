@@ -60,7 +60,10 @@ fn has_read_what_counts(
     subtask: ExecutionVertexId,
     record: &FinishRecord,
 ) -> bool {
-    if record.inputs != input_ids.of(recorded, subtask) {
+    let epoch = record.attempt.epoch;
+    if record.inputs != input_ids.of(recorded, subtask)
+        || !recorded.coordinators.may_depend(subtask.vertex, epoch)
+    {
         return false;
     }
     recorded.graph().inputs(subtask.vertex).enumerate().all(|(input, (_, edge))| {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use expect_test::expect_file;
 use proptest::prelude::*;
 use regrow_protocol::WorkerId;
-use samples::one_of_each_event;
+use samples::{events_of_listings, one_of_each_event};
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn the_bytes_of_version_2_never_change() {
 #[test]
 fn the_approximate_size_of_an_event_is_right_within_a_factor_of_four() {
     const COUNT: usize = 50;
-    for event in one_of_each_event() {
+    for event in one_of_each_event().into_iter().chain(events_of_listings()) {
         let batch = encode_batch(EPOCH, Lsn(0), &vec![event.clone(); COUNT]).unwrap();
         let exact = (batch.len() / COUNT) as u64;
         let approximate = event.approximate_bytes();
@@ -67,6 +67,14 @@ fn a_batch_without_finishes_is_one_that_version_1_can_read() {
     let bytes = encode_batch(EPOCH, Lsn(40), &events).unwrap();
     assert_eq!(bytes[..2], [0, 1]);
     assert_eq!(decode_batch(&bytes).unwrap().events, events);
+}
+
+#[test]
+fn the_bytes_of_listings_never_change() {
+    let bytes = encode_batch(EPOCH, Lsn(40), &events_of_listings()).unwrap();
+    expect_file!["../../tests/golden/event_batch_v1_listings.hex"].assert_eq(&hex(&bytes));
+    let golden = from_hex(include_str!("../../tests/golden/event_batch_v1_listings.hex"));
+    assert_eq!(decode_batch(&golden).unwrap().events, events_of_listings());
 }
 
 #[test]

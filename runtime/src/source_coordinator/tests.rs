@@ -23,7 +23,7 @@ fn ids(ids: &[u32]) -> Vec<SplitId> {
 /// A coordinator that discovered `count` splits.
 fn coordinator(count: u32) -> SourceCoordinator {
     let mut coordinator = SourceCoordinator::new();
-    let delta = coordinator.splits_discovered(splits(count)).unwrap();
+    let delta = coordinator.splits_discovered(Epoch::new(1, 0), splits(count)).unwrap();
     coordinator.apply_delta(&delta);
     coordinator
 }
@@ -69,7 +69,7 @@ fn splits_are_discovered_once_and_counted_in_bytes() {
 fn splits_that_are_not_numbered_from_0_are_refused() {
     let mut wrong = splits(3);
     wrong.remove(1);
-    let error = SourceCoordinator::new().splits_discovered(wrong).unwrap_err();
+    let error = SourceCoordinator::new().splits_discovered(Epoch::new(1, 0), wrong).unwrap_err();
     assert_eq!(error, "the source numbers split 1 as 2: splits are numbered from 0");
 }
 

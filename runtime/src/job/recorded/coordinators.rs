@@ -1,14 +1,14 @@
 //! The recorded state of all coordinators of a job.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use regrow_protocol::JobVertexId;
+use regrow_protocol::{Epoch, JobVertexId};
 use serde::{Deserialize, Serialize};
 
 use super::SnapshotError;
 use crate::{
-    CoordinatorDelta, CoordinatorKind, JobGraph, Lsn, NO_CHECKPOINT, OperatorCoordinator,
-    SourceCoordinator,
+    CoordinatorDelta, CoordinatorKind, JobGraph, Lsn, NO_CHECKPOINT, OneListingCoordinator,
+    OperatorCoordinator, SourceCoordinator,
 };
 
 /// The coordinators of a job, by vertex.
@@ -21,6 +21,8 @@ struct Coordinator {
     last_delta: u64,
     /// Position after the last change after which nothing may go out before it is durable.
     barrier: Lsn,
+    /// The vertices that depend on its splits, where those are not the same for every master.
+    dependents: BTreeSet<JobVertexId>,
 }
 
 /// A coordinator within a snapshot.
@@ -37,7 +39,9 @@ impl Coordinators {
         let kinds = (0..).map(JobVertexId).zip(&graph.vertices);
         Self(
             kinds
-                .filter_map(|(id, vertex)| Some((id, Coordinator::new(vertex.coordinator?))))
+                .filter_map(|(id, vertex)| {
+                    Some((id, Coordinator::new(vertex.coordinator?, graph, id)))
+                })
                 .collect(),
         )
     }
@@ -88,6 +92,8 @@ impl Coordinators {
         match delta {
             CoordinatorDelta::SplitsAssigned { .. } => {}
             CoordinatorDelta::SplitsDiscovered { .. }
+            | CoordinatorDelta::ListingMade { .. }
+            | CoordinatorDelta::ListingForgotten { .. }
             | CoordinatorDelta::SplitsReturned { .. }
             | CoordinatorDelta::SubtaskReset { .. } => coordinator.barrier = lsn,
         }
@@ -119,6 +125,17 @@ impl Coordinators {
         self.0.get(&vertex).map_or(Lsn(0), |coordinator| coordinator.barrier)
     }
 
+    /// Whether a vertex can be run again in part: on the splits that were read before, if any.
+    pub(in crate::job) fn can_repeat(&self, vertex: JobVertexId) -> bool {
+        self.get(vertex).is_none_or(OperatorCoordinator::supports_batch_snapshot)
+    }
+
+    /// Whether an attempt of `vertex` in `epoch` may depend on what the sources are reading now.
+    pub(in crate::job) fn may_depend(&self, vertex: JobVertexId, epoch: Epoch) -> bool {
+        let mut sources = self.0.values().filter(|it| it.dependents.contains(&vertex));
+        sources.all(|source| source.state.may_have_been_read_in(epoch))
+    }
+
     /// The vertices that have a coordinator.
     pub(in crate::job) fn vertices(&self) -> impl Iterator<Item = JobVertexId> + '_ {
         self.0.keys().copied()
@@ -126,10 +143,30 @@ impl Coordinators {
 }
 
 impl Coordinator {
-    fn new(kind: CoordinatorKind) -> Self {
+    fn new(kind: CoordinatorKind, graph: &JobGraph, vertex: JobVertexId) -> Self {
         let state: Box<dyn OperatorCoordinator> = match kind {
             CoordinatorKind::Source => Box::new(SourceCoordinator::new()),
+            CoordinatorKind::OneListingSource => Box::new(OneListingCoordinator::new()),
         };
-        Self { state, last_delta: 0, barrier: Lsn(0) }
+        let dependents = if state.supports_batch_snapshot() {
+            BTreeSet::new()
+        } else {
+            dependents(graph, vertex)
+        };
+        Self { state, last_delta: 0, barrier: Lsn(0), dependents }
     }
+}
+
+/// The vertices that read `vertex`, or read who reads it, and so on.
+fn dependents(graph: &JobGraph, vertex: JobVertexId) -> BTreeSet<JobVertexId> {
+    let mut edges: Vec<_> = graph.edges.iter().map(|edge| (edge.consumer, edge.producer)).collect();
+    // A vertex reads only vertices before it: what is known of them is final.
+    edges.sort_unstable();
+    let mut dependents = BTreeSet::new();
+    for (consumer, producer) in edges {
+        if producer == vertex || dependents.contains(&producer) {
+            dependents.insert(consumer);
+        }
+    }
+    dependents
 }

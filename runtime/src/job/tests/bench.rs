@@ -1,11 +1,11 @@
 //! A job with hand-fed inputs, and what it wanted so far.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use regrow_protocol::{
     DataDirectoryId, Epoch, ExecutionAttemptId, FinishRecord, Inventory, PartitionMetrics,
-    ReportAnswer, RunId, SubmissionId, SubpartitionBytes, TaskDeployment, TaskFailure, TaskMetrics,
-    WorkerDescription, WorkerId,
+    ReportAnswer, RunId, Split, SplitId, SubmissionId, SubpartitionBytes, TaskDeployment,
+    TaskFailure, TaskMetrics, WorkerDescription, WorkerId,
 };
 
 use super::*;
@@ -27,6 +27,9 @@ pub(super) struct Bench {
     pub(super) died: Option<KillHow>,
     pub(super) stepped_down: u32,
     sent: Vec<TaskDeployment>,
+    /// Sources that wait for their splits.
+    pub(super) discovering: Vec<JobVertexId>,
+    splits: BTreeMap<ExecutionAttemptId, Vec<SplitId>>,
 }
 
 /// A chain of stages with these numbers of tasks, all-to-all.
@@ -95,6 +98,8 @@ impl Bench {
             died: None,
             stepped_down: 0,
             sent: Vec::new(),
+            discovering: Vec::new(),
+            splits: BTreeMap::new(),
         };
         bench.note(&decision);
         bench
@@ -118,6 +123,11 @@ impl Bench {
                 Action::AnswerReport { attempt, answer, .. } => {
                     self.answers.push((*attempt, *answer));
                 }
+                Action::DiscoverSplits { vertex } => self.discovering.push(*vertex),
+                Action::AnswerSplitRequest { attempt, split, .. } => {
+                    let split = split.iter().map(|split| split.id);
+                    self.splits.entry(*attempt).or_default().extend(split);
+                }
                 Action::CancelTask { attempt, .. } => self.cancelled.push(*attempt),
                 Action::AcknowledgeCancel { .. } => self.cancel_answers += 1,
                 Action::Conclude(outcome) => self.outcome = Some((**outcome).clone()),
@@ -131,6 +141,11 @@ impl Bench {
     /// Attempts sent since the last look.
     pub(super) fn submitted(&mut self) -> Vec<ExecutionAttemptId> {
         self.deployments.drain(..).map(|deployment| deployment.attempt).collect()
+    }
+
+    /// The attempt that was sent as number `index`, of all.
+    pub(super) fn sent(&self, index: usize) -> ExecutionAttemptId {
+        self.sent[index].attempt
     }
 
     /// Answers to reports since the last look.
@@ -151,14 +166,29 @@ impl Bench {
 
     /// A worker with `slots` slots, all granted, connects and registers.
     pub(super) fn add_worker(&mut self, id: u128, slots: u32) {
+        self.add_worker_with(id, slots, Vec::new());
+    }
+
+    /// As [`add_worker`](Self::add_worker), with finish files in its directory.
+    pub(super) fn add_worker_with(&mut self, id: u128, slots: u32, finished: Vec<FinishRecord>) {
         let worker = WorkerId::from_bits(id);
         let data_directory = DataDirectoryId::from_bits(id);
-        self.feed(Input::WorkerConnected { worker });
-        let description = WorkerDescription { worker, data_directory, slots };
-        let inventory = Inventory::default();
-        self.feed(Input::WorkerRegistered { worker: description, inventory });
-        self.feed(Input::PartitionsReported { worker, data_directory, finished: Vec::new() });
+        self.connect(WorkerDescription { worker, data_directory, slots }, Vec::new());
+        self.feed(Input::PartitionsReported { worker, data_directory, finished });
         self.grant(id, slots);
+    }
+
+    /// A worker that was lost is there all the same, with reports that nobody answered.
+    pub(super) fn reconnect(&mut self, id: u128, unacknowledged: Vec<FinishRecord>) {
+        let (worker, data_directory) = (WorkerId::from_bits(id), DataDirectoryId::from_bits(id));
+        self.connect(WorkerDescription { worker, data_directory, slots: 0 }, unacknowledged);
+    }
+
+    fn connect(&mut self, worker: WorkerDescription, unacknowledged: Vec<FinishRecord>) {
+        self.feed(Input::WorkerConnected { worker: worker.worker });
+        let unacknowledged = unacknowledged.into_iter().map(Arc::new).collect();
+        let inventory = Inventory { unacknowledged, ..Inventory::default() };
+        self.feed(Input::WorkerRegistered { worker, inventory });
     }
 
     /// As [`add_worker`](Self::add_worker), with all that is recorded made durable.
@@ -172,7 +202,33 @@ impl Bench {
         self.feed(Input::SlotsGranted { worker: WorkerId::from_bits(id), count });
     }
 
+    /// The input of a source was listed.
+    pub(super) fn list(&mut self, vertex: JobVertexId, count: u32) {
+        let split = |id| Split { id: SplitId(id), size_bytes: 1, payload: vec![] };
+        let result = Ok((0..count).map(split).collect());
+        self.feed(Input::SplitsDiscovered { vertex, result });
+    }
+
+    /// An attempt on a worker asks for splits.
+    pub(super) fn ask(&mut self, worker: u128, attempt: ExecutionAttemptId, requests: Range<u64>) {
+        for request in requests {
+            let worker = WorkerId::from_bits(worker);
+            self.feed(Input::SplitRequested { worker, attempt, request });
+        }
+    }
+
     pub(super) fn finish(&mut self, attempt: ExecutionAttemptId) {
+        self.finish_on(1, attempt);
+    }
+
+    pub(super) fn finish_on(&mut self, id: u128, attempt: ExecutionAttemptId) {
+        let record = Arc::new(self.sealed(attempt));
+        let (worker, data_directory) = (WorkerId::from_bits(id), DataDirectoryId::from_bits(id));
+        self.feed(Input::TaskFinished { worker, data_directory, record });
+    }
+
+    /// The finish record that an attempt which was sent seals.
+    pub(super) fn sealed(&self, attempt: ExecutionAttemptId) -> FinishRecord {
         let sent = self.sent.iter().find(|it| it.attempt == attempt).expect("it was sent");
         let metrics = |output: &regrow_protocol::OutputSpec| PartitionMetrics {
             data_set: output.data_set,
@@ -180,23 +236,35 @@ impl Bench {
             records: 1,
             checksum: 0,
         };
-        let record = FinishRecord {
+        FinishRecord {
             attempt,
             plan: sent.plan,
             inputs: sent.inputs.iter().map(|gate| gate.input).collect(),
             outputs: sent.outputs.iter().map(metrics).collect(),
             metrics: TaskMetrics::default(),
             accumulators: regrow_protocol::Accumulators::default(),
-            splits: Vec::new(),
+            splits: self.splits.get(&attempt).cloned().unwrap_or_default(),
             staged_files: Vec::new(),
-        };
-        let (worker, data_directory) = (WorkerId::from_bits(1), DataDirectoryId::from_bits(1));
-        let record = Arc::new(record);
-        self.feed(Input::TaskFinished { worker, data_directory, record });
+        }
     }
 
     pub(super) fn fail(&mut self, attempt: ExecutionAttemptId, failure: TaskFailure) {
         self.feed(Input::TaskFailed { worker: WorkerId::from_bits(1), attempt, failure });
+    }
+
+    pub(super) fn lose_worker(&mut self, id: u128) {
+        self.feed(Input::WorkerLost { worker: WorkerId::from_bits(id) });
+    }
+
+    /// What the newest life has recorded.
+    pub(super) fn recorded(&self) -> &[JobEvent] {
+        let begins = |event: &JobEvent| matches!(event, JobEvent::EpochStarted { .. });
+        &self.log[self.log.iter().rposition(begins).unwrap_or(0)..]
+    }
+
+    /// The newest `count` records are lost.
+    pub(super) fn lose_tail(&mut self, count: usize) {
+        self.log.truncate(self.log.len() - count);
     }
 
     /// The life ends with nothing but what is recorded, and the next one begins.

@@ -55,6 +55,23 @@ pub(super) fn one_of_each_event() -> Vec<JobEvent> {
     events
 }
 
+/// Events of sources that are listed again; their bytes stand in a file of their own.
+pub(super) fn events_of_listings() -> Vec<JobEvent> {
+    let JobEvent::JobSubmitted(mut submission) = submitted() else { return Vec::new() };
+    submission.graph.vertices[0].coordinator = Some(CoordinatorKind::OneListingSource);
+    let vertex = JobVertexId(0);
+    let split = Split { id: SplitId(0), size_bytes: 1000, payload: vec![9, 9] };
+    let made = CoordinatorDelta::ListingMade { listing: 2, epoch: EPOCH, splits: vec![split] };
+    let forgotten = CoordinatorDelta::ListingForgotten { listing: 1 };
+    let reset = VertexReset { reason: ResetReason::ListingForgotten, ..resets().remove(0) };
+    vec![
+        JobEvent::JobSubmitted(submission),
+        JobEvent::CoordinatorChanged { vertex, number: 6, delta: forgotten },
+        JobEvent::CoordinatorChanged { vertex, number: 7, delta: made },
+        JobEvent::ExecutionVerticesReset { resets: vec![reset] },
+    ]
+}
+
 /// How many kinds of events there are.
 const KINDS: u32 = 17;
 
