@@ -69,6 +69,20 @@ fn rule_6_2_a_run_in_memory_that_was_publishing_is_published_to_its_end() {
 }
 
 #[test]
+fn a_run_of_which_only_its_file_is_left_cleans_its_own_staging_directory() {
+    let sandbox = with_text();
+    let line = format!("{LINE} --job-id x");
+    killed(&sandbox, &line);
+    for part in ["store", "shuffle"] {
+        fs::remove_dir_all(sandbox.path(".regrow/runs/x").join(part)).unwrap();
+    }
+    let other = sandbox.regrow(&format!("{LINE} --job-id y"));
+    assert_eq!(other.code, Some(1), "{other:?}");
+    assert!(other.err.contains("is in use by job x"), "{}", other.err);
+    assert_counted(&sandbox, &line);
+}
+
+#[test]
 fn p5_what_a_run_staged_whose_data_directory_is_gone_stays_and_is_named() {
     let sandbox = with_text();
     killed(&sandbox, &format!("{LINE} --job-id x"));

@@ -16,7 +16,7 @@ mod tests;
 
 pub use self::{
     cancel_handle::CancelHandle,
-    store_loss::{StoreLoss, StoreLossKind},
+    store_loss::{StandIn, StoreLoss, StoreLossKind},
 };
 pub use crate::run_directory::{InterruptedRuns, interrupted_runs, sweep};
 use crate::{dispatcher::SubmitError, task::TaskFactory};

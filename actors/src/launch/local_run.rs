@@ -14,11 +14,12 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::{
-    CancelHandle, InterruptedRun, LaunchError, LocalResult, LocalRun, RunUpdate, StoreLoss,
-    StoreLossKind,
+    CancelHandle, InterruptedRun, LaunchError, LocalResult, LocalRun, RunUpdate, StandIn,
+    StoreLoss, StoreLossKind,
     local_system::{LocalSystem, LocalSystemConfig},
 };
 use crate::{
+    archive::Archive,
     dispatcher::{ClientUpdate, SubmitError},
     run_directory::{NotedRun, RunDirectory, RunFile, SetAside},
     store_runner::{OpenStore, StoreThread},
@@ -73,12 +74,13 @@ impl LocalRun {
                 return end(directory, beginning.fresh, heard);
             };
             damages += 1;
+            let archive = Archive::new(&self.data_directory);
             let SetAside { path, removed } = directory.set_store_aside()?;
             if let Some(file) = directory.resumable()? {
                 beginning.noted = directory.noted(file);
             }
             let how = StoreLossKind::Damaged { reason, aside: path, removed };
-            lose_store(&mut beginning.noted, &directory, how, &mut updates)?;
+            lose_store(&mut beginning.noted, (&directory, &archive), how, &mut updates)?;
         }
     }
 
@@ -100,7 +102,8 @@ impl LocalRun {
         let mut noted = directory.noted(file);
         // A process that died in its first moments had no store yet, and nothing to lose.
         if directory.has_no_store() && (noted.run().is_none() || noted.remains()?.any) {
-            lose_store(&mut noted, directory, StoreLossKind::Gone, updates)?;
+            let archive = Archive::new(&self.data_directory);
+            lose_store(&mut noted, (directory, &archive), StoreLossKind::Gone, updates)?;
         }
         Ok(Beginning { kind, fresh: false, noted })
     }
@@ -212,20 +215,28 @@ impl Heard {
     }
 }
 
+/// What is left of a run whose store is lost.
+fn stand_in(noted: &NotedRun, archive: &Archive) -> Result<StandIn, LaunchError> {
+    // Admission says what is wrong with an archive that cannot be read.
+    let ended = archive.read(noted.job()).ok().flatten();
+    if ended.is_some_and(|ended| Some(ended.outcome.run) == noted.run()) {
+        return Ok(StandIn::Archive);
+    }
+    let remains = noted.remains()?;
+    if remains.publishing {
+        return Ok(StandIn::Manifest);
+    }
+    Ok(StandIn::FinishRecords(remains.finish_records))
+}
+
 /// Tells that the store of a run is lost, and what stands in for it.
 fn lose_store(
     noted: &mut NotedRun,
-    directory: &RunDirectory,
+    (directory, archive): (&RunDirectory, &Archive),
     how: StoreLossKind,
     updates: &mut impl FnMut(RunUpdate),
 ) -> Result<(), LaunchError> {
-    let remains = noted.remains()?;
-    let loss = StoreLoss {
-        path: directory.store(),
-        how,
-        finish_records: remains.finish_records,
-        publishing: remains.publishing,
-    };
+    let loss = StoreLoss { path: directory.store(), how, stand_in: stand_in(noted, archive)? };
     noted.lacks(loss.to_string());
     updates(RunUpdate::StoreLost(loss));
     Ok(())

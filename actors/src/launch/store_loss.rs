@@ -9,10 +9,19 @@ pub struct StoreLoss {
     pub path: PathBuf,
     /// What became of it.
     pub how: StoreLossKind,
-    /// How many finish records there are to go on with.
-    pub finish_records: usize,
-    /// Whether the run was publishing its output: then that is ended, and nothing runs again.
-    pub publishing: bool,
+    /// What stands in for it.
+    pub stand_in: StandIn,
+}
+
+/// What stands in for a store that was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandIn {
+    /// The archive: the run has ended, and is only cleaned up.
+    Archive,
+    /// The manifest in the output directory: the output is published, and nothing runs again.
+    Manifest,
+    /// That many finish records.
+    FinishRecords(usize),
 }
 
 /// How an event store was lost.
@@ -42,12 +51,15 @@ impl fmt::Display for StoreLoss {
                 }
             }
         }
-        match (self.publishing, self.finish_records) {
-            (true, _) => {
+        match self.stand_in {
+            StandIn::Archive => f.write_str(": the run had ended, which the archive knows"),
+            StandIn::Manifest => {
                 f.write_str(": the output, which was being published, is published to its end")
             }
-            (false, 0) => f.write_str(": no finish record is left, so the job begins again"),
-            (false, count) => write!(
+            StandIn::FinishRecords(0) => {
+                f.write_str(": no finish record is left, so the job begins again")
+            }
+            StandIn::FinishRecords(count) => write!(
                 f,
                 ": what the finish records prove ({count} are there) is kept, the rest runs again"
             ),
@@ -61,11 +73,10 @@ mod tests {
 
     #[test]
     fn what_happened_and_what_follows_is_told() {
-        let loss = |how, finish_records, publishing| {
-            StoreLoss { path: PathBuf::from("/s"), how, finish_records, publishing }.to_string()
-        };
+        let loss =
+            |how, stand_in| StoreLoss { path: PathBuf::from("/s"), how, stand_in }.to_string();
         assert_eq!(
-            loss(StoreLossKind::Gone, 0, false),
+            loss(StoreLossKind::Gone, StandIn::FinishRecords(0)),
             "the event store /s is gone: no finish record is left, so the job begins again"
         );
         let damaged = StoreLossKind::Damaged {
@@ -74,11 +85,13 @@ mod tests {
             removed: vec![PathBuf::from("/s-1")],
         };
         assert_eq!(
-            loss(damaged, 3, false),
+            loss(damaged, StandIn::FinishRecords(3)),
             "the store at /s is damaged: x; until the run is over, it is kept as /s-2, for which \
              the older /s-1 was removed: what the finish records prove (3 are there) is kept, the \
              rest runs again"
         );
-        assert!(loss(StoreLossKind::Gone, 3, true).ends_with("published to its end"));
+        let gone = |stand_in| loss(StoreLossKind::Gone, stand_in);
+        assert!(gone(StandIn::Manifest).ends_with("is published to its end"));
+        assert!(gone(StandIn::Archive).ends_with("the run had ended, which the archive knows"));
     }
 }

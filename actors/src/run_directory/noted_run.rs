@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use regrow_protocol::{Epoch, RunId};
+use regrow_protocol::{Epoch, JobId, RunId};
 use regrow_runtime::JobSubmission;
 use regrow_shuffle::RunRemains;
 
@@ -55,6 +55,11 @@ impl NotedRun {
     /// Which run it is; none if an older program noted it.
     pub(crate) fn run(&self) -> Option<RunId> {
         self.file.identity().map(|identity| identity.run)
+    }
+
+    /// Of which job it is.
+    pub(crate) fn job(&self) -> &JobId {
+        self.file.job()
     }
 
     /// Notes that something is lost of the store.

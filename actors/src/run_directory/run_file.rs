@@ -78,6 +78,10 @@ impl RunFile {
         self.identity.as_ref()
     }
 
+    pub(super) fn job(&self) -> &JobId {
+        &self.job
+    }
+
     /// The same job in the same store, as another run or in another term.
     pub(super) fn with(&self, identity: RunIdentity) -> Self {
         Self { identity: Some(identity), ..self.clone() }
