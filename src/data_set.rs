@@ -5,7 +5,6 @@ use regrow_protocol::{JobVertexId, Split, TaskDeployment, TaskFailure};
 use regrow_runtime::{CoordinatorKind, Distribution, Parallelism};
 
 use crate::{
-    aggregation::{Combine, CountedInput},
     chain::{Chain, ChainStart, VertexOperator},
     environment::{Environment, NewVertex, VertexInput},
     exchange::{Forward, RecordInput},
@@ -149,19 +148,6 @@ impl<'env, C: Chain> DataSet<'env, C> {
             inputs: self.inputs,
             operator: Box::new(ChainOperator { chain: self.chain, make }),
         })
-    }
-}
-
-impl<'env, C: Chain<Item: AsRef<str>>> DataSet<'env, C> {
-    /// Counts how often each text occurs. Counts go through the job, not records: each task
-    /// counts what it sees before it sends it on.
-    pub fn count_by_key(self) -> DataSet<'env, CountedInput> {
-        let environment = self.environment;
-        let producer = self.end("count_by_key", |chain, deployment| {
-            chain.task(deployment, Combine::new(deployment))
-        });
-        let input = VertexInput { producer, distribution: Distribution::AllToAll };
-        DataSet::reading(environment, CountedInput, vec![input])
     }
 }
 

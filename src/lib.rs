@@ -40,6 +40,8 @@ mod environment;
 mod exchange;
 mod job_arguments;
 mod jobs;
+mod key_table;
+mod keyed_data_set;
 mod nearest;
 mod operators;
 mod program;
@@ -49,6 +51,7 @@ mod registered_job;
 mod sinks;
 mod sort;
 mod sources;
+mod spill;
 #[cfg(test)]
 mod test_context;
 #[cfg(test)]
@@ -56,11 +59,12 @@ mod test_job;
 #[cfg(test)]
 mod word_count_tests;
 
-pub use aggregation::CountedInput;
+pub use aggregation::{BorrowedKey, ComputedKey, KeyOf, Number};
 pub use chain::{Chain, ChainStart, Consume, DiscoverSplits};
 pub use data_set::DataSet;
 pub use environment::Environment;
 pub use exchange::RecordInput;
+pub use keyed_data_set::KeyedDataSet;
 pub use operators::{
     Emitter, Filter, FlatMap, FlatMapText, Indeterminate, Map, MapPartition, PartitionFunction,
     TextEmitter,

@@ -13,8 +13,9 @@ use thiserror::Error;
 /// (signed ones zigzag), a text its length and its bytes, a struct its fields. So blocks say nothing of
 /// types: who reads them runs the same program.
 pub trait Record: Send + 'static {
-    /// A record of its own, for when it must outlive what it was read from.
-    type Owned: Borrow<Self> + Send + 'static;
+    /// A record of its own, for when it must outlive what it was read from. In a block it looks
+    /// the same.
+    type Owned: Borrow<Self> + Serialize + DeserializeOwned + Send + 'static;
 
     /// Appends the record to a block.
     ///

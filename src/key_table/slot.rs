@@ -1,4 +1,4 @@
-//! One key of a counter.
+//! One key of a table.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -8,22 +8,44 @@ const INLINE_BYTES_MAX: usize = 15;
 /// In place of the length of a key that lies elsewhere.
 const LONG: u8 = 0xff;
 
+/// A key that is looked for, with its hash.
+#[derive(Clone, Copy)]
+pub(crate) struct Key<'a> {
+    pub(super) bytes: &'a [u8],
+    packed: PackedKey,
+    pub(super) hash: u64,
+}
+
 /// A key in 16 bytes. Up to 15 bytes: the key, zeros, its length. Longer: offset (8 bytes) and
 /// length (7 bytes) of the key among the long ones, 0xff.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct PackedKey(u128);
+struct PackedKey(u128);
 
-/// A key and its count.
-pub(super) struct Slot {
-    pub(super) count: u64,
+/// A key and what stands under it.
+pub(super) struct Slot<V> {
+    pub(super) value: V,
     pub(super) hash: u64,
     key: [u8; 16],
+}
+
+impl<'a> Key<'a> {
+    /// Packs and hashes a key.
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        let packed = PackedKey::new(bytes);
+        Self { bytes, packed, hash: packed.hash(bytes) }
+    }
+
+    /// Whether it does not lie in its slot.
+    pub(super) fn is_long(&self) -> bool {
+        self.packed.is_long()
+    }
 }
 
 impl PackedKey {
     /// Packs a short key; all long ones look alike.
     #[inline]
-    pub(super) fn new(key: &[u8]) -> Self {
+    fn new(key: &[u8]) -> Self {
         let length = key.len();
         let bytes = match length {
             0 => 0,
@@ -42,7 +64,7 @@ impl PackedKey {
         Self(bytes | (length as u128) << 120)
     }
 
-    pub(super) fn is_long(self) -> bool {
+    fn is_long(self) -> bool {
         self.0 >> 120 == u128::from(LONG)
     }
 
@@ -52,7 +74,7 @@ impl PackedKey {
     /// XXH3, for a short one the two halves of the packed form, multiplied and folded.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "takes the halves of 128 bits")]
-    pub(super) fn hash(self, key: &[u8]) -> u64 {
+    fn hash(self, key: &[u8]) -> u64 {
         if self.is_long() {
             return xxh3_64(key);
         }
@@ -74,42 +96,49 @@ fn eight(bytes: &[u8]) -> u128 {
     bytes.first_chunk().map_or(0, |chunk| u128::from(u64::from_le_bytes(*chunk)))
 }
 
-impl Slot {
+impl<V> Slot<V> {
     /// Makes the slot of a key; a long one is about to be put at `offset`.
-    pub(super) fn new(packed: PackedKey, key: &[u8], hash: u64, offset: usize) -> Self {
-        let mut bytes = packed.0.to_le_bytes();
-        if packed.is_long() {
+    pub(super) fn new(key: &Key<'_>, value: V, offset: usize) -> Self {
+        let mut bytes = key.packed.0.to_le_bytes();
+        if key.packed.is_long() {
             bytes[..8].copy_from_slice(&(offset as u64).to_le_bytes());
-            bytes[8..15].copy_from_slice(&(key.len() as u64).to_le_bytes()[..7]);
+            bytes[8..15].copy_from_slice(&(key.bytes.len() as u64).to_le_bytes()[..7]);
         }
-        Self { count: 0, hash, key: bytes }
-    }
-
-    /// With a count.
-    pub(super) fn counting(self, count: u64) -> Self {
-        Self { count, ..self }
+        Self { value, hash: key.hash, key: bytes }
     }
 
     /// Whether this is the slot of a key.
     #[inline]
-    pub(super) fn is(&self, packed: PackedKey, hash: u64, key: &[u8], long_keys: &[u8]) -> bool {
-        if packed.is_long() {
-            return self.hash == hash && self.key[15] == LONG && self.key(long_keys) == key;
+    pub(super) fn is(&self, key: &Key<'_>, long_keys: &[u8]) -> bool {
+        if key.packed.is_long() {
+            return self.hash == key.hash
+                && self.key[15] == LONG
+                && self.key(long_keys) == key.bytes;
         }
-        u128::from_le_bytes(self.key) == packed.0
+        u128::from_le_bytes(self.key) == key.packed.0
     }
 
     /// The key.
     #[inline]
     pub(super) fn key<'a>(&'a self, long_keys: &'a [u8]) -> &'a [u8] {
-        if self.key[15] != LONG {
-            return &self.key[..usize::from(self.key[15])];
-        }
-        let place = u128::from_le_bytes(self.key);
-        let offset = position(place & u128::from(u64::MAX));
-        let length = position((place >> 64) & ((1 << 56) - 1));
-        &long_keys[offset..offset + length]
+        unpacked(&self.key, long_keys)
     }
+
+    /// The key, and what stands under it.
+    pub(super) fn entry_mut<'a>(&'a mut self, long_keys: &'a [u8]) -> (&'a [u8], &'a mut V) {
+        (unpacked(&self.key, long_keys), &mut self.value)
+    }
+}
+
+#[inline]
+fn unpacked<'a>(key: &'a [u8; 16], long_keys: &'a [u8]) -> &'a [u8] {
+    if key[15] != LONG {
+        return &key[..usize::from(key[15])];
+    }
+    let place = u128::from_le_bytes(*key);
+    let offset = position(place & u128::from(u64::MAX));
+    let length = position((place >> 64) & ((1 << 56) - 1));
+    &long_keys[offset..offset + length]
 }
 
 /// A position that came from a `usize`.
@@ -122,7 +151,7 @@ mod tests {
     use super::*;
 
     fn hash(key: &str) -> u64 {
-        PackedKey::new(key.as_bytes()).hash(key.as_bytes())
+        Key::new(key.as_bytes()).hash
     }
 
     #[test]
