@@ -41,11 +41,18 @@ impl<V> KeyTable<V> {
         }
     }
 
+    /// What stands under a key.
+    #[inline]
+    pub(crate) fn find(&self, key: &Key<'_>) -> Option<&V> {
+        let slot = self.table.find(key.hash(), |slot| slot.is(key, &self.long_keys))?;
+        Some(&slot.value)
+    }
+
     /// What stands under a key, to be changed.
     #[inline]
     pub(crate) fn find_mut(&mut self, key: &Key<'_>) -> Option<&mut V> {
         let long_keys = &self.long_keys;
-        let slot = self.table.find_mut(key.hash, |slot| slot.is(key, long_keys))?;
+        let slot = self.table.find_mut(key.hash(), |slot| slot.is(key, long_keys))?;
         Some(&mut slot.value)
     }
 
@@ -56,7 +63,7 @@ impl<V> KeyTable<V> {
             return true;
         }
         let grows = keys == self.table.capacity();
-        let long_bytes = grown(self.long_keys.capacity(), self.long_keys.len() + key.bytes.len());
+        let long_bytes = grown(self.long_keys.capacity(), self.long_keys.len() + key.bytes().len());
         // While a table grows, the old one, of half the size, is there too.
         let table_bytes = self.table.allocation_size() * if grows { 3 } else { 1 };
         let needed = table_bytes + long_bytes + keys * ORDER_BYTES + self.heap_bytes;
@@ -68,9 +75,9 @@ impl<V> KeyTable<V> {
     pub(crate) fn insert(&mut self, key: &Key<'_>, value: V) {
         let slot = Slot::new(key, value, self.long_keys.len());
         if key.is_long() {
-            self.long_keys.extend_from_slice(key.bytes);
+            self.long_keys.extend_from_slice(key.bytes());
         }
-        match self.table.entry(key.hash, |_| false, |slot| slot.hash) {
+        match self.table.entry(key.hash(), |_| false, |slot| slot.hash) {
             Entry::Vacant(entry) => {
                 entry.insert(slot);
             }
@@ -81,6 +88,16 @@ impl<V> KeyTable<V> {
     /// Notes that values take more memory elsewhere than before, or less.
     pub(crate) fn note_heap(&mut self, before: usize, after: usize) {
         self.heap_bytes = (self.heap_bytes + after).saturating_sub(before);
+    }
+
+    /// Whether its values may take `bytes` more elsewhere.
+    pub(crate) fn has_heap_room(&self, bytes: usize) -> bool {
+        self.memory_bytes().saturating_add(bytes) <= self.memory_bytes_max
+    }
+
+    /// What it takes at most.
+    pub(crate) fn memory_bytes_max(&self) -> usize {
+        self.memory_bytes_max
     }
 
     /// Whether its values have outgrown it: then empty it.

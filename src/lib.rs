@@ -33,6 +33,7 @@
 
 mod aggregation;
 mod byte_count;
+mod cancel_check;
 mod chain;
 mod cli;
 mod data_set;
@@ -40,6 +41,7 @@ mod environment;
 mod exchange;
 mod job_arguments;
 mod jobs;
+mod join;
 mod key_table;
 mod keyed_data_set;
 mod nearest;
@@ -64,6 +66,7 @@ pub use chain::{Chain, ChainStart, Consume, DiscoverSplits};
 pub use data_set::DataSet;
 pub use environment::Environment;
 pub use exchange::RecordInput;
+pub use join::{Inner, Join, JoinOn, LeftOuter};
 pub use keyed_data_set::KeyedDataSet;
 pub use operators::{
     Emitter, Filter, FlatMap, FlatMapText, Indeterminate, Map, MapPartition, PartitionFunction,

@@ -11,14 +11,12 @@ use super::{
     state_table::{Changed, StateTable},
 };
 use crate::{
+    cancel_check::CancelCheck,
     chain::{Chain, ChainStart, Consume},
     key_table::Key,
     record::Record,
     spill::read_entry,
 };
-
-/// Records that are passed on between two looks at the cancel flag.
-const RECORDS_PER_CHECK: u32 = 4096;
 
 /// The start of a vertex that reads the states of another one.
 pub(crate) struct CombinedInput<C, O> {
@@ -59,7 +57,7 @@ impl<C: Combining, O: Output<C>> Chain for CombinedInput<C, O> {
         Ok(Box::new(CombinedTask {
             states: StateTable::new(Arc::clone(&self.combining), memory_bytes),
             spilled: SortedStates::new(Arc::clone(&self.combining), memory_bytes),
-            put_out: PutOut { output: O::default(), end, unchecked: 0 },
+            put_out: PutOut { output: O::default(), end, check: CancelCheck::default() },
         }))
     }
 
@@ -82,7 +80,7 @@ struct CombinedTask<C: Combining, O, E> {
 struct PutOut<O, E> {
     output: O,
     end: E,
-    unchecked: u32,
+    check: CancelCheck,
 }
 
 impl<C: Combining, O: Output<C>, E: Consume<O::Item>> Task for CombinedTask<C, O, E> {
@@ -158,13 +156,7 @@ impl<O, E> PutOut<O, E> {
         O: Output<C>,
         E: Consume<O::Item>,
     {
-        self.unchecked += 1;
-        if self.unchecked == RECORDS_PER_CHECK {
-            self.unchecked = 0;
-            if context.is_cancelled() {
-                return Err(TaskFailure::Cancelled);
-            }
-        }
+        self.check.count(context)?;
         self.output.put_out(combining, state, &mut self.end, context)
     }
 }

@@ -6,13 +6,13 @@ use regrow_actors::task::TaskContext;
 use regrow_protocol::TaskFailure;
 
 use super::{aggregate::Combining, state_table::StateTable};
-use crate::spill::{EntryMerge, EntryWriter, SpillFile, buffer_bytes};
+use crate::{
+    cancel_check::CancelCheck,
+    spill::{EntryMerge, EntryWriter, SpillFile, buffer_bytes},
+};
 
 /// Runs that are merged at once: each has a file open and a buffer.
 const RUNS_MAX: usize = 64;
-
-/// Entries that are merged between two looks at the cancel flag.
-const ENTRIES_PER_CHECK: u32 = 4096;
 
 /// What the state of a single key may take even where a task was granted less.
 const STATE_BYTES_MIN: usize = 1 << 20;
@@ -67,7 +67,7 @@ impl<C: Combining> SortedStates<C> {
             entries: EntryMerge::new(self.runs.drain(..), buffer_bytes)?,
             key: Vec::new(),
             state_bytes_max: self.memory_bytes.max(STATE_BYTES_MIN),
-            unchecked: 0,
+            check: CancelCheck::default(),
         })
     }
 
@@ -102,7 +102,7 @@ pub(crate) struct StateMerge<C> {
     entries: EntryMerge,
     key: Vec<u8>,
     state_bytes_max: usize,
-    unchecked: u32,
+    check: CancelCheck,
 }
 
 impl<C: Combining> StateMerge<C> {
@@ -132,13 +132,7 @@ impl<C: Combining> StateMerge<C> {
     }
 
     fn go_on(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
-        self.unchecked += 1;
-        if self.unchecked == ENTRIES_PER_CHECK {
-            self.unchecked = 0;
-            if context.is_cancelled() {
-                return Err(TaskFailure::Cancelled);
-            }
-        }
+        self.check.count(context)?;
         self.entries.advance()
     }
 

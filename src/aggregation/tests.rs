@@ -63,7 +63,7 @@ fn expected(records: &[Record], result: impl Fn(&[i64]) -> String) -> Vec<String
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(6))]
+    #![proptest_config(ProptestConfig::with_cases(4))]
     #[test]
     fn counts_and_sums_are_those_of_a_plain_map(records in records(), memory in 1_u64..400_000) {
         let file = input(&records);

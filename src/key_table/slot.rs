@@ -11,9 +11,9 @@ const LONG: u8 = 0xff;
 /// A key that is looked for, with its hash.
 #[derive(Clone, Copy)]
 pub(crate) struct Key<'a> {
-    pub(super) bytes: &'a [u8],
+    bytes: &'a [u8],
     packed: PackedKey,
-    pub(super) hash: u64,
+    hash: u64,
 }
 
 /// A key in 16 bytes. Up to 15 bytes: the key, zeros, its length. Longer: offset (8 bytes) and
@@ -34,6 +34,18 @@ impl<'a> Key<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         let packed = PackedKey::new(bytes);
         Self { bytes, packed, hash: packed.hash(bytes) }
+    }
+
+    /// The key itself.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Its hash, the same in every process.
+    #[inline]
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
     }
 
     /// Whether it does not lie in its slot.
@@ -151,7 +163,7 @@ mod tests {
     use super::*;
 
     fn hash(key: &str) -> u64 {
-        Key::new(key.as_bytes()).hash
+        Key::new(key.as_bytes()).hash()
     }
 
     #[test]
