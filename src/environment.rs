@@ -10,7 +10,7 @@ use regrow_runtime::{
     CoordinatorKind, Determinacy, Distribution, JobEdge, JobGraph, JobVertex, Parallelism, SinkSpec,
 };
 
-use crate::{chain::VertexOperator, data_set::DataSet, sources::TextSource};
+use crate::{chain::VertexOperator, sources::InputPath};
 
 /// Where a job is put together. A builder gets one, and does no input or output: it runs again in
 /// every process that works for the job, and must make the same job each time.
@@ -29,7 +29,7 @@ pub(crate) struct BuiltJob {
     /// What each vertex does, in the order of the graph.
     pub(crate) operators: Vec<Box<dyn VertexOperator>>,
     /// Files and directories that it reads.
-    pub(crate) inputs: Vec<PathBuf>,
+    pub(crate) inputs: Vec<InputPath>,
     /// What is wrong with the job, if anything; the first such thing.
     pub(crate) defect: Option<String>,
 }
@@ -63,14 +63,13 @@ impl Environment {
         }
     }
 
-    /// Reads a text file, or all files of a directory (sorted by name, without those whose name
-    /// begins with `.` or `_`), as lines without their ends.
-    ///
-    /// A line that is not valid UTF-8 fails the job, with the file and the offset.
-    pub fn read_text(&self, path: impl AsRef<Path>) -> DataSet<'_, TextSource> {
-        let path = self.absolute(path.as_ref());
-        self.job.borrow_mut().inputs.push(path.clone());
-        DataSet::from_source(self, TextSource::new(path))
+    /// What the job reads, as a user wrote it; it is noted with the job.
+    pub(crate) fn input(&self, path: &Path) -> InputPath {
+        let directory =
+            if path.is_absolute() { PathBuf::from("/") } else { self.absolute(Path::new("")) };
+        let input = InputPath::new(&directory, path);
+        self.job.borrow_mut().inputs.push(input.clone());
+        input
     }
 
     /// `path`, made absolute.

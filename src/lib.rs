@@ -76,4 +76,4 @@ pub use program::{Program, built_in_program, program};
 pub use record::{Record, RecordError};
 pub use sinks::{CsvOptions, Sinks, Written};
 pub use sort::{AddedKey, KeyFunction, KeyParts, ReturnedKey, SortKey, SortedInput};
-pub use sources::TextSource;
+pub use sources::{RecordSource, SplitProgress, TextSource};

@@ -9,13 +9,21 @@
 #[path = "support/sandbox.rs"]
 mod sandbox;
 
-use std::fs;
+use std::{fs, io::Write as _};
 
+use flate2::{Compression, write::GzEncoder};
 use sandbox::{Sandbox, assert_finished_stays_finished, count};
 
 /// So many source tasks that some have finished at any kill.
 const TASKS: &str = "-D execution.batch.adaptive.auto-parallelism.default-source-parallelism=16 \
      -D execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task=64kb";
+
+#[expect(clippy::expect_used, reason = "a vector takes all")]
+fn gzip(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text.as_bytes()).expect("memory takes it");
+    encoder.finish().expect("memory takes it")
+}
 
 fn with_text(bytes: &str) -> Sandbox {
     let sandbox = Sandbox::new();
@@ -99,6 +107,56 @@ fn a_missing_input_fails_with_its_path() {
     let answer = sandbox.regrow("run wordcount --input nowhere --output counts");
     assert_eq!(answer.code, Some(1), "{answer:?}");
     assert!(answer.err.contains("nowhere"), "{}", answer.err);
+}
+
+#[test]
+fn a_pattern_names_files_that_may_be_compressed() {
+    let sandbox = Sandbox::new();
+    for directory in ["logs/2024-01", "logs/2024-02", "logs/2025-01"] {
+        fs::create_dir_all(sandbox.path(directory)).unwrap();
+        fs::write(sandbox.path(&format!("{directory}/part-0.txt")), "plain words\n").unwrap();
+        let member = gzip("compressed words\n");
+        fs::write(
+            sandbox.path(&format!("{directory}/part-1.txt.gz")),
+            [&*member, &*member].concat(),
+        )
+        .unwrap();
+    }
+    sandbox.fine("run wordcount --input logs/2024-*/part-* --output counts --slots 2");
+    assert_eq!(sandbox.output("counts"), ["compressed,4", "plain,2", "words,6"]);
+    let answer = sandbox.regrow("run wordcount --input logs --output more --json");
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    let result = answer.json();
+    assert!(result["error"].as_str().unwrap().contains("logs/**/*"), "{result}");
+}
+
+#[test]
+fn p4_a_cut_gzip_file_fails_the_job_with_its_path() {
+    let sandbox = Sandbox::new();
+    let whole = gzip(&"words ".repeat(1_000));
+    fs::write(sandbox.path("text.gz"), &whole[..whole.len() - 9]).unwrap();
+    let answer = sandbox.regrow("run wordcount --input text.gz --output counts --json");
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    let result = answer.json();
+    let error = result["error"].as_str().unwrap();
+    assert!(error.contains("text.gz") && error.contains("gzip -t"), "{error}");
+    assert!(!sandbox.path("counts/part-00000.csv").exists());
+}
+
+#[test]
+fn p4_a_file_that_changed_between_two_lives_of_a_run_fails_it() {
+    let sandbox = with_text("16mb");
+    let run = format!("run wordcount --input text --output counts --ledger ledger {TASKS}");
+    let running = sandbox.start(&format!("{run} --slots 1 --job-id whole"));
+    sandbox.wait_for_starts("ledger", 0, 1);
+    running.kill();
+    let mut file = fs::File::options().append(true).open(sandbox.path("text")).unwrap();
+    file.write_all(b"more\n").unwrap();
+    let answer = sandbox.regrow("run --resume --slots 2 --json");
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    let result = answer.json();
+    let error = result["error"].as_str().unwrap();
+    assert!(error.contains("changed since the input was listed"), "{error}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::{
 use regrow_runtime::SinkSpec;
 
 use super::error::CliError;
+use crate::sources::InputPath;
 
 /// Checks that the directories of `sinks` are free, unless they may be overwritten. It spares a user
 /// a job that was accepted only to fail; what happens later is judged when the job begins.
@@ -29,15 +30,15 @@ pub(crate) fn check_free(sinks: &[SinkSpec]) -> Result<(), CliError> {
 
 /// Checks that no sink overwrites what the job reads: its part files would replace the input, and
 /// those without a successor would be removed.
-pub(crate) fn check_inputs_stay(inputs: &[PathBuf], sinks: &[SinkSpec]) -> Result<(), CliError> {
+pub(crate) fn check_inputs_stay(inputs: &[InputPath], sinks: &[SinkSpec]) -> Result<(), CliError> {
     for sink in sinks.iter().filter(|sink| sink.overwrite) {
         // What is not there can neither be read nor replaced.
         let Ok(directory) = fs::canonicalize(&sink.directory) else { continue };
-        let holds = |input: &&PathBuf| {
+        let holds = |input: &PathBuf| {
             fs::canonicalize(input)
                 .is_ok_and(|input| input == directory || input.parent() == Some(&*directory))
         };
-        if let Some(input) = inputs.iter().find(holds) {
+        if let Some(input) = inputs.iter().flat_map(InputPath::found).find(holds) {
             return Err(CliError::Usage(format!(
                 "the output directory {} holds the input {}, which --overwrite would replace; \
                  choose another directory for the output",
@@ -98,11 +99,11 @@ mod tests {
         fs::write(path("data/part-00000.csv"), "").unwrap();
         std::os::unix::fs::symlink(path("data"), path("link")).unwrap();
         let check = |input: &str, output: &str, overwrite| {
-            let directory = path(output).to_str().unwrap().to_owned();
-            let sink = SinkSpec { vertex: JobVertexId(0), directory, overwrite };
-            check_inputs_stay(&[path(input)], &[sink])
+            let output = path(output).to_str().unwrap().to_owned();
+            let sink = SinkSpec { vertex: JobVertexId(0), directory: output, overwrite };
+            check_inputs_stay(&[InputPath::new(directory.path(), Path::new(input))], &[sink])
         };
-        for input in ["data", "link", "data/part-00000.csv"] {
+        for input in ["data", "link", "data/part-00000.csv", "d*/*.csv", "**/part-*"] {
             let error = check(input, "data", true).unwrap_err().to_string();
             assert!(error.contains("--overwrite"), "{error}");
             assert!(check(input, "data", false).is_ok());

@@ -13,7 +13,7 @@ use crate::{environment::Environment, sinks::Sinks as _};
   regrow run wordcount --input books/ --output counts/
 writes counts/part-00000.csv, ... with lines `word,count`. Text must be UTF-8.")]
 pub(crate) struct WordCount {
-    /// Text file, or directory of text files
+    /// Text file, directory of text files, or pattern like 'logs/*.txt'; .gz files are decompressed
     #[arg(long, value_name = "PATH")]
     pub(crate) input: PathBuf,
     /// Directory for the result

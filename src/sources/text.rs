@@ -1,41 +1,40 @@
-//! Reads text, line by line, from a file or a directory of files.
+//! Reads text, line by line.
 
 mod line_reader;
-mod split;
 
-use std::{fs::File, path::PathBuf, vec::IntoIter};
+use std::path::Path;
 
-use regrow_actors::task::{NextSplit, Step, Task, TaskContext};
-use regrow_protocol::{Split, TaskDeployment, TaskFailure};
+use regrow_actors::task::{Task, TaskContext};
+use regrow_protocol::{TaskDeployment, TaskFailure};
 
-use self::{
-    line_reader::{LineReader, ReadError},
-    split::FileRange,
+use self::line_reader::LineReader;
+use super::{
+    file_range::FileRange,
+    file_source::{FileFormat, FileSource, ReadRange},
+    file_splits::{Border, Borders},
+    input_file::InputFile,
+    read_error::ReadError,
+    source::SplitProgress,
 };
-use crate::chain::{Chain, ChainStart, Consume, DiscoverSplits};
+use crate::{
+    chain::{Chain, ChainStart, Consume},
+    data_set::DataSet,
+    environment::Environment,
+};
 
-/// Longest line that a task reads when it was granted little memory.
-const LINE_BYTES_MIN: u64 = 1 << 20;
+/// Files as lines of text.
+pub struct TextSource(FileSource<Text>);
 
-/// A file, or all files of a directory, as lines.
-pub struct TextSource {
-    path: PathBuf,
-}
-
-impl TextSource {
-    /// Reads `path`, which is absolute.
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path }
-    }
-}
-
-impl DiscoverSplits for TextSource {
-    fn discover_splits(&self) -> Result<Vec<Split>, String> {
-        split::discover(&self.path)
-    }
-
-    fn sample_splits(&self) -> Result<Vec<Split>, String> {
-        split::sample(&self.path)
+impl Environment {
+    /// Reads text, as lines without their ends (`\n` or `\r\n`): a file, all files of a directory
+    /// (without those whose name begins with `.` or `_`), or the files that match a pattern like
+    /// `logs/2024-*/part-*.txt` or `logs/**/*.txt`, sorted by path. A file whose name ends in `.gz`
+    /// is decompressed, by one task.
+    ///
+    /// A line that is not valid UTF-8 fails the job, with the file and the offset. So does a file
+    /// that changes or vanishes between its listing and its reading.
+    pub fn read_text(&self, path: impl AsRef<Path>) -> DataSet<'_, TextSource> {
+        DataSet::from_source(self, TextSource(FileSource::new(self.input(path.as_ref()), Text)))
     }
 }
 
@@ -47,63 +46,52 @@ impl Chain for TextSource {
         deployment: &TaskDeployment,
         end: E,
     ) -> Result<Box<dyn Task>, TaskFailure> {
-        let line_bytes_max = (deployment.memory_bytes / 4).max(LINE_BYTES_MIN);
-        let ranges = Vec::new().into_iter();
-        Ok(Box::new(TextTask { end, line_bytes_max, ranges, reader: None }))
+        self.0.task(deployment, end)
     }
 
     fn describe(&self, names: &mut Vec<&'static str>) {
-        names.push("read_text");
+        self.0.describe(names);
     }
 
     fn start(&self) -> ChainStart<'_> {
-        ChainStart::Splits(self)
+        self.0.start()
     }
 }
 
-struct TextTask<E> {
-    end: E,
-    line_bytes_max: u64,
-    /// What is left of the current split.
-    ranges: IntoIter<FileRange>,
-    reader: Option<LineReader<File>>,
-}
+/// The format of text files.
+pub(crate) struct Text;
 
-impl<E: Consume<str>> Task for TextTask<E> {
-    fn run(&mut self, context: &mut dyn TaskContext) -> Result<Step, TaskFailure> {
-        loop {
-            if let Some(reader) = &mut self.reader {
-                read(reader, &mut self.end, context)?;
-                self.reader = None;
-            }
-            if let Some(range) = self.ranges.next() {
-                self.reader = Some(LineReader::open(&range, self.line_bytes_max).map_err(failure)?);
-                continue;
-            }
-            match context.take_split() {
-                None => return Ok(Step::AwaitSplit),
-                Some(NextSplit::Split(split)) => {
-                    self.ranges = split::ranges(&split).map_err(TaskFailure::unrecoverable)?;
-                }
-                Some(NextSplit::End) => {
-                    self.end.finish(context)?;
-                    return Ok(Step::Finished);
-                }
-            }
-        }
+impl FileFormat for Text {
+    type Item = str;
+    type Reader = LineReader;
+
+    const NAME: &'static str = "read_text";
+
+    fn borders(&self) -> impl Borders {
+        AnyByte
+    }
+
+    fn open(&self, range: FileRange, record_bytes_max: u64) -> Result<LineReader, ReadError> {
+        LineReader::open(&range, record_bytes_max)
     }
 }
 
-/// Passes on all lines of `reader`.
-fn read<E: Consume<str>>(
-    reader: &mut LineReader<File>,
-    end: &mut E,
-    context: &mut dyn TaskContext,
-) -> Result<(), TaskFailure> {
-    while let Some(lines) = reader.next_lines().map_err(failure)? {
-        if context.is_cancelled() {
-            return Err(TaskFailure::Cancelled);
-        }
+/// A text may be cut anywhere: a line belongs to where it starts.
+struct AnyByte;
+
+impl Borders for AnyByte {
+    fn border(&mut self, _: &InputFile, _: u64, wanted: u64) -> Result<Border, String> {
+        Ok(Border { offset: wanted, line: 0 })
+    }
+}
+
+impl ReadRange<str> for LineReader {
+    fn read<E: Consume<str>>(
+        &mut self,
+        end: &mut E,
+        context: &mut dyn TaskContext,
+    ) -> Result<SplitProgress, TaskFailure> {
+        let Some(lines) = self.next_lines()? else { return Ok(SplitProgress::End) };
         let mut count = 0;
         for line in Lines(lines) {
             end.consume(line, context)?;
@@ -112,8 +100,8 @@ fn read<E: Consume<str>>(
         let metrics = context.metrics();
         metrics.records_in += count;
         metrics.bytes_in += lines.len() as u64;
+        Ok(SplitProgress::More)
     }
-    Ok(())
 }
 
 /// The lines of a text, without `\n` or `\r\n`.
@@ -136,22 +124,5 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-fn failure(error: ReadError) -> TaskFailure {
-    match error {
-        ReadError::Io { .. } => TaskFailure::task(error.to_string()),
-        ReadError::NotUtf8 { .. } | ReadError::Shrunk { .. } | ReadError::LongLine { .. } => {
-            TaskFailure::unrecoverable(error.to_string())
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_end_at_line_feeds_with_or_without_carriage_return() {
-        let lines: Vec<&str> = Lines("a\r\n\nb\rc\nlast").collect();
-        assert_eq!(lines, ["a", "", "b\rc", "last"]);
-    }
-}
+mod tests;

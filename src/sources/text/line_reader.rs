@@ -1,46 +1,14 @@
 //! Reads the lines that start within a range of a file.
 
-use std::{
-    fs::File,
-    io::{self, Read, Seek, SeekFrom},
-    path::{Path, PathBuf},
-};
-
-use thiserror::Error;
-
-use super::split::FileRange;
+use crate::sources::{file_input::FileInput, file_range::FileRange, read_error::ReadError};
 
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// Why lines cannot be read.
-#[derive(Debug, Error)]
-pub(super) enum ReadError {
-    /// The system refuses it: another try may succeed.
-    #[error("cannot read {path}: {source}")]
-    Io { path: PathBuf, source: io::Error },
-    /// The file is no text in UTF-8.
-    #[error("{path} is not valid UTF-8 at byte {offset}; convert the file, for example with iconv")]
-    NotUtf8 { path: PathBuf, offset: u64 },
-    /// The file is shorter than it was when it was divided: what is left is not what the job reads.
-    #[error(
-        "{path} ends before byte {end}, up to which it was to be read: it was cut or replaced while \
-         the job ran; run the job again when its input stays as it is"
-    )]
-    Shrunk { path: PathBuf, end: u64 },
-    /// A line does not fit into the memory of the task.
-    #[error(
-        "a line of {path}, which starts at byte {offset}, is longer than {bytes_max} bytes; \
-         raise taskmanager.memory.task.size to four times its length"
-    )]
-    LongLine { path: PathBuf, offset: u64, bytes_max: u64 },
-}
-
 /// Reads the lines that start within a range: a line that goes on beyond its end is read whole, one
 /// that began before its start is left to the range before.
-pub(super) struct LineReader<R> {
-    path: PathBuf,
-    input: R,
+pub(crate) struct LineReader {
+    input: FileInput,
     /// Offset in the file of the first byte of `buffer`.
     position: u64,
     /// No line that starts here or later is read.
@@ -60,29 +28,13 @@ enum State {
     Done,
 }
 
-impl LineReader<File> {
-    /// Opens the file of `range`.
+impl LineReader {
+    /// Opens the file of `range`, whose lines have at most `line_bytes_max`.
     pub(super) fn open(range: &FileRange, line_bytes_max: u64) -> Result<Self, ReadError> {
-        let path = Path::new(&range.path);
-        File::open(path)
-            .and_then(|file| Self::new(path, file, range.start..range.end, line_bytes_max))
-            .map_err(|source| ReadError::Io { path: path.to_owned(), source })
-    }
-}
-
-impl<R: Read + Seek> LineReader<R> {
-    fn new(
-        path: &Path,
-        mut input: R,
-        range: std::ops::Range<u64>,
-        line_bytes_max: u64,
-    ) -> io::Result<Self> {
         // The byte before the range tells whether a line starts with it.
         let position = range.start.saturating_sub(1);
-        input.seek(SeekFrom::Start(position))?;
         Ok(Self {
-            path: path.to_owned(),
-            input,
+            input: FileInput::open(range, position)?,
             position,
             end: range.end,
             line_bytes_max,
@@ -99,9 +51,6 @@ impl<R: Read + Seek> LineReader<R> {
         self.given = 0;
         while self.state != State::Done {
             let at_end = self.fill()? == 0;
-            if at_end && self.position + (self.buffer.len() as u64) < self.end {
-                return Err(ReadError::Shrunk { path: self.path.clone(), end: self.end });
-            }
             if self.state == State::Skipping && !self.skip(at_end) {
                 continue;
             }
@@ -113,13 +62,16 @@ impl<R: Read + Seek> LineReader<R> {
                 return self.give(lines).map(Some);
             }
             if self.buffer.len() as u64 > self.line_bytes_max {
-                return Err(ReadError::LongLine {
-                    path: self.path.clone(),
-                    offset: self.position,
+                return Err(ReadError::TooLong {
+                    path: self.input.path().to_owned(),
+                    what: "line",
+                    place: format!("byte {}", self.position),
                     bytes_max: self.line_bytes_max,
+                    hint: "",
                 });
             }
         }
+        self.input.check_unchanged()?;
         Ok(None)
     }
 
@@ -159,7 +111,7 @@ impl<R: Read + Seek> LineReader<R> {
     fn give(&mut self, length: usize) -> Result<&str, ReadError> {
         self.given = length;
         std::str::from_utf8(&self.buffer[..length]).map_err(|error| ReadError::NotUtf8 {
-            path: self.path.clone(),
+            path: self.input.path().to_owned(),
             offset: self.position + error.valid_up_to() as u64,
         })
     }
@@ -167,13 +119,7 @@ impl<R: Read + Seek> LineReader<R> {
     fn fill(&mut self) -> Result<usize, ReadError> {
         let length = self.buffer.len();
         self.buffer.resize(length + CHUNK_BYTES, 0);
-        let read = loop {
-            match self.input.read(&mut self.buffer[length..]) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => break result,
-            }
-        };
-        let read = read.map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
+        let read = self.input.read(&mut self.buffer[length..])?;
         self.buffer.truncate(length + read);
         Ok(read)
     }
@@ -186,38 +132,53 @@ impl<R: Read + Seek> LineReader<R> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
+    use std::fs;
 
     use proptest::prelude::*;
 
     use super::*;
 
-    fn reader(text: &[u8], start: u64, end: u64) -> LineReader<Cursor<&[u8]>> {
-        LineReader::new(Path::new("text"), Cursor::new(text), start..end, 1 << 20).unwrap()
+    struct Text {
+        directory: tempfile::TempDir,
+    }
+
+    impl Text {
+        fn new(text: &[u8]) -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            fs::write(directory.path().join("text"), text).unwrap();
+            Self { directory }
+        }
+
+        fn read(&self, start: u64, end: u64) -> Result<String, ReadError> {
+            let path = self.directory.path().join("text");
+            let range = FileRange { path, start, end, stamp: None, first_line: 0 };
+            let mut reader = LineReader::open(&range, 1 << 20)?;
+            let mut all = String::new();
+            while let Some(lines) = reader.next_lines()? {
+                all.push_str(lines);
+            }
+            Ok(all)
+        }
     }
 
     fn read(text: &[u8], start: u64, end: u64) -> Result<String, ReadError> {
-        let mut reader = reader(text, start, end);
-        let mut all = String::new();
-        while let Some(lines) = reader.next_lines()? {
-            all.push_str(lines);
-        }
-        Ok(all)
+        Text::new(text).read(start, end)
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn every_line_is_read_by_the_split_in_which_it_starts(
             text in "([a-zäß]{0,9}\n{0,2}){0,40}",
             split_bytes in 1_usize..80,
         ) {
             let length = text.len();
+            let file = Text::new(text.as_bytes());
             let mut joined = String::new();
             for start in (0..length).step_by(split_bytes) {
                 let end = length.min(start + split_bytes) as u64;
                 let start = start as u64;
-                let lines = read(text.as_bytes(), start, end).unwrap();
+                let lines = file.read(start, end).unwrap();
                 let first = joined.len() as u64;
                 prop_assert!(lines.is_empty() || (start..end).contains(&first));
                 joined.push_str(&lines);
@@ -256,6 +217,7 @@ mod tests {
     fn a_line_beyond_memory_is_refused_with_its_start() {
         let text = vec![b'a'; 2 << 20];
         let error = read(&text, 0, 100).unwrap_err();
-        assert!(matches!(error, ReadError::LongLine { offset: 0, .. }), "{error}");
+        assert!(matches!(error, ReadError::TooLong { .. }), "{error}");
+        assert!(error.to_string().contains("starts at byte 0"), "{error}");
     }
 }
