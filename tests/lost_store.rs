@@ -246,12 +246,10 @@ fn rule_5_13_a_word_count_loses_its_store_again_and_again() {
 fn rule_6_2_a_job_killed_in_mid_commit_ends_right_without_its_store() {
     let gone: fn(PathBuf) = |store| drop(fs::remove_dir_all(store));
     let damaged: fn(PathBuf) = |store| drop(fs::write(store.join("FORMAT"), "x"));
-    for (wait_for, harm) in [("/manifest", gone), ("/part-00000", gone), ("/manifest", damaged)] {
+    for (step, harm) in [("manifest", gone), ("part-00000.csv", gone), ("manifest", damaged)] {
         let (sandbox, line) = word_count("sled");
         let running = sandbox.start(&format!("{line} --quiet"));
-        sandbox.wait_until("the commit is under way", |sandbox| {
-            sandbox.files("counts", wait_for).iter().any(|path| !path.ends_with("manifest.new"))
-        });
+        sandbox.wait_for_commit("counts", step);
         running.kill();
         harm(sandbox.path(".regrow/runs/x/store"));
         assert_counted(&sandbox, &line);

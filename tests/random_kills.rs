@@ -18,7 +18,7 @@
 mod sandbox;
 
 use std::{
-    env,
+    env, fs,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -39,10 +39,14 @@ impl Moments {
     }
 
     fn within(&mut self, span: Duration) -> Duration {
+        Duration::from_micros(self.below(u64::try_from(span.as_micros()).unwrap()))
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        Duration::from_micros(self.0 % u64::try_from(span.as_micros()).unwrap())
+        self.0 % end
     }
 }
 
@@ -99,15 +103,52 @@ fn p1_p2_word_count_survives_kills_of_the_process() {
     assert!(sandbox.published("counts").len() > 10);
 }
 
+/// Harms the store of a killed run in one of many ways.
+fn harm(sandbox: &Sandbox, moments: &mut Moments) {
+    let store = sandbox.path(".regrow/runs/x/store");
+    let files = sandbox.files(".regrow/runs/x/store", "/");
+    let mut below = |end: usize| moments.below(u64::try_from(end).unwrap());
+    match below(4) {
+        // What was killed in its first moments has nothing to be harmed.
+        0 => drop(fs::remove_dir_all(store)),
+        1 => drop(fs::write(store.join("FORMAT"), "harmed")),
+        2 if !files.is_empty() => {
+            let file = &files[usize::try_from(below(files.len())).unwrap()];
+            let bytes = fs::read(file).unwrap();
+            fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn p2_word_count_survives_kills_and_what_is_done_to_its_store() {
+    for kind in ["sled", "file", "memory"] {
+        let sandbox = Sandbox::new();
+        let line = format!("{} -D job-event.store.type={kind}", word_count(&sandbox));
+        let mut moments = Moments::new();
+        for _ in 0..number("REGROW_KILLS").unwrap_or(KILLS) {
+            let mut running = sandbox.start(&format!("{line} --quiet"));
+            if running.ends_within(moments.within(Duration::from_millis(700))) {
+                break;
+            }
+            running.kill();
+            harm(&sandbox, &mut moments);
+        }
+        let answer = sandbox.fine(&format!("{line} --json"));
+        assert_eq!(answer.json()["state"], "FINISHED");
+        assert_eq!(sandbox.output("counts"), sandbox.counted("text"));
+        sandbox.assert_nothing_left();
+    }
+}
+
 #[test]
 fn rule_6_2_a_process_killed_in_mid_commit_publishes_each_file_once() {
-    for wait_for in ["/manifest", "/part-00000"] {
+    for step in ["manifest", "part-00000.csv"] {
         let sandbox = Sandbox::new();
         let line = word_count(&sandbox);
         let running = sandbox.start(&format!("{line} --quiet"));
-        sandbox.wait_until("the commit is under way", |sandbox| {
-            !sandbox.files("counts", wait_for).is_empty()
-        });
+        sandbox.wait_for_commit("counts", step);
         running.kill();
         sandbox.fine(&line);
         assert_eq!(sandbox.output("counts"), sandbox.counted("text"));

@@ -56,13 +56,11 @@ fn p5_what_a_killed_run_in_memory_staged_is_removed_by_the_next_run() {
 
 #[test]
 fn rule_6_2_a_run_in_memory_that_was_publishing_is_published_to_its_end() {
-    for wait_for in ["/manifest", "/part-00000"] {
+    for step in ["manifest", "part-00000.csv"] {
         let sandbox = with_text();
         let line = format!("{LINE} {IN_MEMORY} --job-id x");
         let running = sandbox.start(&format!("{line} --quiet"));
-        sandbox.wait_until("the commit is under way", |sandbox| {
-            sandbox.files("counts", wait_for).iter().any(|path| !path.ends_with("manifest.new"))
-        });
+        sandbox.wait_for_commit("counts", step);
         running.kill();
         assert_counted(&sandbox, &line);
     }

@@ -137,6 +137,19 @@ impl Sandbox {
         });
     }
 
+    /// Waits until a commit to the output directory called `name` has come to `step`, a file that it
+    /// makes: or further, for on a busy machine the manifest may come and go unseen.
+    pub(crate) fn wait_for_commit(&self, name: &str, step: &str) {
+        self.wait_until(&format!("the commit makes {step}"), |sandbox| {
+            let mut files = sandbox.files(name, "/").into_iter();
+            files.any(|path| {
+                let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let is_published = path.parent() == Some(&sandbox.path(name));
+                file == step || is_published && file.starts_with("part-")
+            })
+        });
+    }
+
     /// All files under `name` whose path holds `part`, sorted.
     pub(crate) fn files(&self, name: &str, part: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
