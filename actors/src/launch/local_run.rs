@@ -103,7 +103,11 @@ impl LocalRun {
         // A process that died in its first moments had no store yet, and nothing to lose.
         if directory.has_no_store() && (noted.run().is_none() || noted.remains()?.any) {
             let archive = Archive::new(&self.data_directory);
-            lose_store(&mut noted, (directory, &archive), StoreLossKind::Gone, updates)?;
+            let how = match kind {
+                StoreKind::Memory => StoreLossKind::InMemory,
+                StoreKind::Sled | StoreKind::File => StoreLossKind::Gone,
+            };
+            lose_store(&mut noted, (directory, &archive), how, updates)?;
         }
         Ok(Beginning { kind, fresh: false, noted })
     }

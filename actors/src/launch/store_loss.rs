@@ -29,6 +29,8 @@ pub enum StandIn {
 pub enum StoreLossKind {
     /// Somebody removed it.
     Gone,
+    /// It was in the memory of a process that ended.
+    InMemory,
     /// It is damaged; a new one takes its place.
     Damaged {
         /// What was found, with the position.
@@ -44,6 +46,7 @@ impl fmt::Display for StoreLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.how {
             StoreLossKind::Gone => write!(f, "the event store {} is gone", self.path.display())?,
+            StoreLossKind::InMemory => f.write_str("the events of the run were in memory")?,
             StoreLossKind::Damaged { reason, aside, removed } => {
                 write!(f, "{reason}; until the run is over, it is kept as {}", aside.display())?;
                 for path in removed {
@@ -92,6 +95,9 @@ mod tests {
         );
         let gone = |stand_in| loss(StoreLossKind::Gone, stand_in);
         assert!(gone(StandIn::Manifest).ends_with("is published to its end"));
+        assert!(
+            loss(StoreLossKind::InMemory, StandIn::Manifest).starts_with("the events of the run")
+        );
         assert!(gone(StandIn::Archive).ends_with("the run had ended, which the archive knows"));
     }
 }
