@@ -1,8 +1,8 @@
 //! What attempts wrote, as one number each: a function of what they read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use regrow_protocol::{ExecutionAttemptId, ExecutionVertexId, FinishRecord, StableHasher};
+use regrow_protocol::{ExecutionAttemptId, ExecutionVertexId, FinishRecord, Split, StableHasher};
 use regrow_runtime::{Determinacy, JobGraph};
 
 use super::workers::RunningTask;
@@ -12,6 +12,9 @@ pub(crate) struct Contents {
     written: BTreeMap<ExecutionAttemptId, u64>,
     /// Per attempt, which attempts it read and what was in them.
     read: BTreeMap<ExecutionAttemptId, Vec<(ExecutionAttemptId, u64)>>,
+    splits: BTreeMap<ExecutionAttemptId, Vec<Split>>,
+    /// Attempts whose output looks whole and cannot be read.
+    damaged: BTreeSet<ExecutionAttemptId>,
 }
 
 impl Contents {
@@ -25,7 +28,8 @@ impl Contents {
         hasher.number(u64::from(attempt.vertex.0));
         hasher.number(u64::from(attempt.subtask));
         for split in &task.splits {
-            hasher.number(u64::from(split.0));
+            hasher.number(u64::from(split.id.0));
+            hasher.bytes(&split.payload);
         }
         for (_, content) in &read {
             hasher.number(*content);
@@ -37,6 +41,20 @@ impl Contents {
         }
         self.written.insert(attempt, hasher.finish());
         self.read.insert(attempt, read);
+        self.splits.insert(attempt, task.splits.clone());
+    }
+
+    /// The splits that a sealed attempt read.
+    pub(crate) fn splits(&self, attempt: &ExecutionAttemptId) -> &[Split] {
+        &self.splits[attempt]
+    }
+
+    pub(crate) fn damage(&mut self, attempt: ExecutionAttemptId) {
+        self.damaged.insert(attempt);
+    }
+
+    pub(crate) fn is_damaged(&self, attempt: &ExecutionAttemptId) -> bool {
+        self.damaged.contains(attempt)
     }
 
     /// Every accepted attempt read just what the accepted producers wrote.

@@ -1,5 +1,7 @@
 //! Random job graphs.
 
+use std::collections::BTreeSet;
+
 use regrow_protocol::{JobVertexId, RunId, SubmissionId};
 use regrow_runtime::{
     CoordinatorKind, Determinacy, Distribution, JobEdge, JobGraph, JobSubmission, JobVertex,
@@ -25,6 +27,22 @@ pub(crate) fn submission(rng: &mut Rng) -> JobSubmission {
     }
 }
 
+fn coordinator(rng: &mut Rng) -> CoordinatorKind {
+    if rng.chance(50) { CoordinatorKind::Source } else { CoordinatorKind::OneListingSource }
+}
+
+/// The vertices that depend on what `vertex` wrote, and itself.
+pub(crate) fn dependents(graph: &JobGraph, vertex: JobVertexId) -> BTreeSet<JobVertexId> {
+    let mut found = BTreeSet::from([vertex]);
+    // An edge may stand before those that lead to it.
+    for _ in &graph.edges {
+        let reached = graph.edges.iter().filter(|edge| found.contains(&edge.producer));
+        let reached: Vec<JobVertexId> = reached.map(|edge| edge.consumer).collect();
+        found.extend(reached);
+    }
+    found
+}
+
 fn graph(rng: &mut Rng) -> JobGraph {
     let mut graph = JobGraph::default();
     let count = 1 + u32::try_from(rng.below(4)).unwrap();
@@ -48,7 +66,7 @@ fn graph(rng: &mut Rng) -> JobGraph {
         graph.vertices.push(JobVertex {
             name: format!("v{id}"),
             parallelism: if rng.chance(50) { fixed } else { Parallelism::Decided },
-            coordinator: (source && rng.chance(60)).then_some(CoordinatorKind::Source),
+            coordinator: (source && rng.chance(60)).then(|| coordinator(rng)),
             determinacy,
         });
     }

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use regrow_protocol::{
     DataDirectoryId, Epoch, ExecutionAttemptId, FinishRecord, Inventory, PartitionMetrics,
-    PinnedSplits, ReportAnswer, Split, SplitId, StagedFile, SubpartitionBytes, TaskDeployment,
-    TaskFailure, TaskMetrics, WorkerDescription, WorkerId,
+    PinnedSplits, ReportAnswer, Split, StagedFile, SubpartitionBytes, TaskDeployment, TaskFailure,
+    TaskMetrics, WorkerDescription, WorkerId,
 };
 use regrow_runtime::{Input, JobGraph};
 
@@ -27,7 +27,7 @@ pub(crate) struct Worker {
 
 pub(crate) struct RunningTask {
     pub(crate) deployment: TaskDeployment,
-    pub(crate) splits: Vec<SplitId>,
+    pub(crate) splits: Vec<Split>,
     pub(crate) all_splits: bool,
     pub(crate) requests: u64,
     pub(crate) asked: bool,
@@ -70,7 +70,7 @@ impl Worker {
     pub(crate) fn submitted(&mut self, deployment: TaskDeployment) {
         assert_eq!(deployment.attempt.epoch, self.epoch, "a dispatch of the newest epoch");
         let splits = match &deployment.splits {
-            PinnedSplits::Exactly(splits) => splits.iter().map(|split| split.id).collect(),
+            PinnedSplits::Exactly(splits) => splits.clone(),
             PinnedSplits::None | PinnedSplits::OnRequest => Vec::new(),
         };
         let all_splits = deployment.splits != PinnedSplits::OnRequest;
@@ -111,7 +111,7 @@ impl Worker {
         }
         task.asked = false;
         match split {
-            Some(split) => task.splits.push(split.id),
+            Some(split) => task.splits.push(split),
             None => task.all_splits = true,
         }
     }
@@ -157,10 +157,11 @@ impl Worker {
         let mut producers = task.deployment.inputs.iter().flat_map(|gate| gate.producers.iter());
         let lost = producers.find(|producer| {
             let disk = disks.get(&producer.data_directory);
-            disk.is_none_or(|disk| !disk.contains_key(&producer.partition.attempt))
+            let attempt = &producer.partition.attempt;
+            disk.is_none_or(|disk| !disk.contains_key(attempt)) || contents.is_damaged(attempt)
         });
         if let Some(lost) = lost {
-            let (partition, reason) = (lost.partition, "gone".to_owned());
+            let (partition, reason) = (lost.partition, "gone or damaged".to_owned());
             return Some(self.failed(attempt, TaskFailure::InputLost { partition, reason }));
         }
         contents.write(&task, graph);
@@ -201,7 +202,7 @@ fn finish(task: &RunningTask, graph: &JobGraph) -> FinishRecord {
         outputs: outputs.collect(),
         metrics: TaskMetrics::default(),
         accumulators: regrow_protocol::Accumulators::default(),
-        splits: task.splits.clone(),
+        splits: task.splits.iter().map(|split| split.id).collect(),
         staged_files: staged_files.collect(),
     }
 }

@@ -2,6 +2,7 @@
 
 mod actions;
 mod disturbances;
+mod listings;
 mod oracles;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -12,6 +13,7 @@ use regrow_runtime::{
     Timestamp,
 };
 
+use self::listings::Listings;
 use super::{
     contents::Contents,
     graphs,
@@ -58,6 +60,11 @@ pub(crate) struct World {
     mail: Vec<VecDeque<Input>>,
     outcome: Option<JobOutcome>,
     sealed: BTreeSet<ExecutionVertexId>,
+    listings: Listings,
+    /// Attempts whose outputs this master was told of.
+    heard: BTreeSet<ExecutionAttemptId>,
+    /// Directories that nobody serves for the moment.
+    away: Vec<DataDirectoryId>,
     next_id: u128,
     /// Percentage of the disturbances that happen: lives must be long enough to run tasks.
     fault_rate: u64,
@@ -74,6 +81,13 @@ pub(crate) struct Seen {
     pub(crate) repeated: u32,
     /// Finishes that only a file or report proved.
     pub(crate) found: u32,
+    /// Sources of one listing that a new master kept, being complete, and that it listed again.
+    pub(crate) kept_listings: u32,
+    pub(crate) void_listings: u32,
+    /// Listings that became void because an output was lost.
+    pub(crate) lost_listings: u32,
+    /// Logs that were gone as a whole.
+    pub(crate) lost_logs: u32,
 }
 
 impl Seen {
@@ -82,6 +96,10 @@ impl Seen {
         self.late_seals += other.late_seals;
         self.repeated += other.repeated;
         self.found += other.found;
+        self.kept_listings += other.kept_listings;
+        self.void_listings += other.void_listings;
+        self.lost_listings += other.lost_listings;
+        self.lost_logs += other.lost_logs;
     }
 }
 
@@ -111,6 +129,9 @@ impl World {
             mail: vec![VecDeque::new(); 8],
             outcome: None,
             sealed: BTreeSet::new(),
+            listings: Listings::default(),
+            heard: BTreeSet::new(),
+            away: Vec::new(),
             next_id: 100,
             fault_rate: match seed % 3 {
                 0 => 20,
@@ -220,7 +241,9 @@ impl World {
         let said = worker.work(attempt, graph, &mut self.disks, &mut self.contents);
         let Some(input) = said else { return };
         if matches!(input, Input::TaskFinished { .. }) {
-            self.sealed.insert(attempt.execution_vertex());
+            if !self.listings.is_void(&attempt) {
+                self.sealed.insert(attempt.execution_vertex());
+            }
             self.seen.late_seals += u32::from(late);
         }
         self.post(id, input);
@@ -250,6 +273,7 @@ impl World {
             return;
         }
         self.trace("hears", &input);
+        self.note_outputs(&input);
         let decision = self.job.handle(self.now, input);
         self.carry_out(decision);
         self.check_replay();

@@ -1,6 +1,6 @@
 //! What the master wants done, done to the model.
 
-use regrow_protocol::{Split, SplitId, WorkerId};
+use regrow_protocol::WorkerId;
 use regrow_runtime::{Action, Decision, Input, JobEvent};
 
 use super::World;
@@ -13,7 +13,8 @@ impl World {
             if let JobEvent::RecoveryDecided(decision) = &event {
                 self.seen.found += u32::try_from(decision.found.len()).unwrap();
             }
-            self.buffer.push_back(event);
+            self.buffer.push_back(event.clone());
+            self.check_listings(&event);
         }
         for action in decision.actions {
             self.trace("wants", &action);
@@ -32,7 +33,8 @@ impl World {
             }
             Action::GetAllPartitionsWithMetrics { worker } => self.report_partitions(worker),
             Action::SubmitTask { worker, deployment } => {
-                self.check_dispatch(deployment.attempt);
+                self.check_dispatch(&deployment);
+                self.listings.note_dispatch(deployment.attempt);
                 if let Some(worker) = self.workers.get_mut(&worker) {
                     worker.submitted(*deployment);
                 }
@@ -44,6 +46,7 @@ impl World {
                 }
             }
             Action::AnswerSplitRequest { worker, attempt, request, split } => {
+                self.check_answer(attempt, split.as_ref());
                 if let Some(worker) = self.workers.get_mut(&worker) {
                     worker.split_answered(attempt, request, split);
                 }
@@ -73,11 +76,8 @@ impl World {
                 }
             }
             Action::DiscoverSplits { vertex } => {
-                let split = |id| Split { id: SplitId(id), size_bytes: 9 << 20, payload: vec![] };
-                let splits = (0..u32::try_from(self.submission.graph.edges.len()).unwrap() * 2)
-                    .map(split)
-                    .collect();
-                self.post_local(Input::SplitsDiscovered { vertex, result: Ok(splits) });
+                let result = Ok(self.list(vertex));
+                self.post_local(Input::SplitsDiscovered { vertex, result });
             }
             Action::PrepareOutput(preparation) => {
                 let result = Ok(preparation.sinks.iter().map(|_| "/staging".to_owned()).collect());

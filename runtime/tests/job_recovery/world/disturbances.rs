@@ -18,6 +18,9 @@ impl World {
             (Faults::All, 3) => self.kill_worker(),
             (Faults::All, 4 | 5) => self.lose_partition(),
             (Faults::All, 6) => self.fail_task(),
+            (Faults::All, 7) => self.bring_back(),
+            (Faults::All, 8) => self.damage_partition(),
+            (Faults::All, 9) => self.lose_log(),
             _ => {}
         }
     }
@@ -26,10 +29,24 @@ impl World {
         if self.outcome.is_some() {
             return;
         }
-        self.seen.lives += 1;
         let survives = self.rng.below(self.buffer.len() + 1);
         self.stored.extend(self.buffer.drain(..survives));
+        self.begin_life();
+    }
+
+    /// Not even the log is left of a master.
+    fn lose_log(&mut self) {
+        if self.outcome.is_none() && self.tells_lives_apart() {
+            self.seen.lost_logs += 1;
+            self.stored.clear();
+            self.begin_life();
+        }
+    }
+
+    fn begin_life(&mut self) {
+        self.seen.lives += 1;
         self.buffer.clear();
+        self.heard.clear();
         self.mail.iter_mut().for_each(VecDeque::clear);
         (self.demand, self.granted) = (0, BTreeMap::new());
         self.epoch = self.epoch.next_life();
@@ -60,6 +77,19 @@ impl World {
         self.workers.clear();
         self.kill_master();
         for directory in directories {
+            if self.faults == Faults::All && self.rng.chance(30) {
+                self.away.push(directory);
+            } else {
+                self.start_worker(directory);
+            }
+        }
+    }
+
+    /// Somebody serves a directory again that nobody served.
+    fn bring_back(&mut self) {
+        if !self.away.is_empty() {
+            let index = self.rng.below(self.away.len());
+            let directory = self.away.swap_remove(index);
             self.start_worker(directory);
         }
     }
@@ -80,18 +110,31 @@ impl World {
                 let fresh = DataDirectoryId::from_bits(self.next_id + 1000);
                 self.start_worker(fresh);
             }
-            _ => {}
+            _ => self.away.push(gone.data_directory),
         }
     }
 
     fn lose_partition(&mut self) {
+        if let Some((directory, attempt)) = self.some_partition() {
+            self.disks.get_mut(&directory).unwrap().remove(&attempt);
+        }
+    }
+
+    /// What lies there cannot be read, and only who reads it finds out.
+    fn damage_partition(&mut self) {
+        if let Some((_, attempt)) = self.some_partition() {
+            self.contents.damage(attempt);
+        }
+    }
+
+    fn some_partition(&mut self) -> Option<(DataDirectoryId, ExecutionAttemptId)> {
         let ids: Vec<DataDirectoryId> = self.disks.keys().copied().collect();
         let id = ids[self.rng.below(ids.len())];
         let attempts: Vec<ExecutionAttemptId> = self.disks[&id].keys().copied().collect();
-        if !attempts.is_empty() {
-            let attempt = attempts[self.rng.below(attempts.len())];
-            self.disks.get_mut(&id).unwrap().remove(&attempt);
+        if attempts.is_empty() {
+            return None;
         }
+        Some((id, attempts[self.rng.below(attempts.len())]))
     }
 
     fn fail_task(&mut self) {
