@@ -65,6 +65,19 @@ fn rule_5_13_a_run_whose_store_is_gone_or_empty_goes_on_and_says_so() {
 }
 
 #[test]
+fn a_run_whose_store_is_gone_is_told_as_such_by_those_who_look() {
+    let run = Interrupted::new("file");
+    fs::remove_dir_all(run.store()).unwrap();
+    for (look, code) in [("events x", 1), ("store verify --data-dir .regrow x", 2)] {
+        let answer = run.sandbox.regrow(look);
+        assert_eq!(answer.code, Some(code), "{answer:?}");
+        assert!(answer.err.contains("or the store was removed"), "{}", answer.err);
+    }
+    assert!(!run.store().exists());
+    run.resume();
+}
+
+#[test]
 fn rule_5_12_a_job_of_which_nothing_can_be_used_begins_again_and_says_so() {
     let run = Interrupted::new("file");
     fs::remove_dir_all(run.store()).unwrap();

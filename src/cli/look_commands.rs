@@ -65,15 +65,21 @@ impl StoreFlags {
             return Ok(self.store.clone());
         }
         let directory = self.data.directory();
-        let job = self.store.to_string_lossy().parse::<JobId>();
-        let path = job.ok().map(|job| stored_events::store_of(&directory, &job));
-        path.filter(|path| path.is_dir()).ok_or_else(|| {
-            CliError::Usage(format!(
-                "{} is neither the directory of a store nor an interrupted job under {}",
-                self.store.display(),
-                directory.display()
-            ))
-        })
+        let job = self.store.to_string_lossy().parse::<JobId>().ok();
+        let path = job.as_ref().map(|job| stored_events::store_of(&directory, job));
+        if let (Some(job), Some(path)) = (job, path) {
+            if path.is_dir() {
+                return Ok(path);
+            }
+            if path.parent().is_some_and(Path::is_dir) {
+                return Err(CliError::Usage(stored_events::no_store(&job)));
+            }
+        }
+        Err(CliError::Usage(format!(
+            "{} is neither the directory of a store nor an interrupted job under {}",
+            self.store.display(),
+            directory.display()
+        )))
     }
 }
 

@@ -66,10 +66,7 @@ pub(crate) fn of_job(data_directory: &Path, job: &JobId) -> Result<StoredEvents,
         return Ok(all);
     }
     if store.parent().is_some_and(Path::is_dir) {
-        return Err(CliError::Failed(format!(
-            "the events of job {job} are in no store: they are kept in memory by the process that \
-             runs it, or were lost with it"
-        )));
+        return Err(CliError::Failed(no_store(job)));
     }
     let archive = Archive::new(data_directory);
     let batches =
@@ -86,6 +83,15 @@ pub(crate) fn of_run(store: &mut dyn EventStore, run: RunId) -> Result<StoredEve
         events.damage.get_or_insert_with(|| damage.to_string());
     }
     Ok(events)
+}
+
+/// Said of a run that is not over and has no store.
+pub(crate) fn no_store(job: &JobId) -> String {
+    format!(
+        "the events of job {job} are in no store: they are kept in memory by the process that runs \
+         it, were lost with it, or the store was removed; what had finished is proved by finish \
+         records when the run is resumed"
+    )
 }
 
 /// Where the store of a run is that is not over.
