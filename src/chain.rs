@@ -6,7 +6,7 @@
 
 use regrow_actors::task::{Task, TaskContext};
 use regrow_protocol::{Split, TaskDeployment, TaskFailure};
-use regrow_runtime::Determinacy;
+use regrow_runtime::{CoordinatorKind, Determinacy};
 
 use crate::record::Record;
 
@@ -63,6 +63,11 @@ pub trait DiscoverSplits {
     /// As `discover_splits`.
     fn sample_splits(&self) -> Result<Vec<Split>, String> {
         self.discover_splits()
+    }
+
+    /// Who hands the splits out.
+    fn coordinator(&self) -> CoordinatorKind {
+        CoordinatorKind::Source
     }
 }
 

@@ -2,7 +2,7 @@
 
 use regrow_actors::task::Task;
 use regrow_protocol::{JobVertexId, Split, TaskDeployment, TaskFailure};
-use regrow_runtime::{CoordinatorKind, Distribution, Parallelism};
+use regrow_runtime::{Distribution, Parallelism};
 
 use crate::{
     chain::{Chain, ChainStart, VertexOperator},
@@ -137,7 +137,7 @@ impl<'env, C: Chain> DataSet<'env, C> {
         self.chain.describe(&mut names);
         names.push(name);
         let coordinator = match self.chain.start() {
-            ChainStart::Splits(_) => Some(CoordinatorKind::Source),
+            ChainStart::Splits(source) => Some(source.coordinator()),
             ChainStart::Edges => None,
         };
         self.environment.add_vertex(NewVertex {

@@ -72,8 +72,9 @@ impl Environment {
         input
     }
 
-    /// `path`, made absolute.
-    pub(crate) fn absolute(&self, path: &Path) -> PathBuf {
+    /// `path`, made absolute as it was when the job was submitted: a run may be resumed from
+    /// another directory. For what a source of your own reads.
+    pub fn absolute(&self, path: &Path) -> PathBuf {
         if path.is_absolute() {
             return path.to_owned();
         }

@@ -74,6 +74,10 @@ pub use operators::{
 };
 pub use program::{Program, built_in_program, program};
 pub use record::{Record, RecordError};
+pub use regrow_runtime::Determinacy;
 pub use sinks::{CsvOptions, Sinks, Written};
 pub use sort::{AddedKey, KeyFunction, KeyParts, ReturnedKey, SortKey, SortedInput};
-pub use sources::{RecordSource, SplitProgress, TextSource};
+pub use sources::{
+    CustomSource, Listing, NumberReader, Numbers, RecordSource, Source, SourceError, SourceSplit,
+    SplitProgress, SplitReader, TextSource,
+};

@@ -1,18 +1,22 @@
 //! Where records come from.
 
+mod custom;
 mod file_input;
 mod file_range;
 mod file_source;
 mod file_splits;
 mod input_file;
 mod input_path;
+mod numbers;
 mod read_error;
 mod records;
 mod source;
 mod split_task;
 mod text;
 
+pub use custom::CustomSource;
 pub(crate) use input_path::InputPath;
+pub use numbers::{NumberReader, Numbers};
 pub use records::RecordSource;
-pub use source::SplitProgress;
+pub use source::{Listing, Source, SourceError, SourceSplit, SplitProgress, SplitReader};
 pub use text::TextSource;

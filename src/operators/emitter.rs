@@ -26,10 +26,16 @@ impl<O> Emitter<O> {
         self.records.push(record);
     }
 
-    /// Whether there is enough to be passed on.
+    /// Whether there is enough to be passed on: who emits records without an end stops here for a
+    /// while.
     #[inline]
-    pub(crate) fn is_batch(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.records.len() >= BATCH_RECORDS
+    }
+
+    /// How many records are collected.
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
     }
 
     /// Gives all records to `end`, in order, and forgets them.

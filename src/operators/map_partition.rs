@@ -89,7 +89,7 @@ where
     #[inline]
     fn consume(&mut self, record: &I, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
         self.function.record(record, &mut self.emitter);
-        if self.emitter.is_batch() { self.emitter.pass_on(&mut self.end, context) } else { Ok(()) }
+        if self.emitter.is_full() { self.emitter.pass_on(&mut self.end, context) } else { Ok(()) }
     }
 
     fn finish(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
