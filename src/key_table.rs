@@ -56,8 +56,9 @@ impl<V> KeyTable<V> {
         Some(&mut slot.value)
     }
 
-    /// Whether one more key fits; an empty table takes any.
-    pub(crate) fn has_room(&self, key: &Key<'_>) -> bool {
+    /// Whether one more key fits, with a value that takes `heap_bytes` elsewhere; an empty table takes
+    /// any.
+    pub(crate) fn has_room(&self, key: &Key<'_>, heap_bytes: usize) -> bool {
         let keys = self.table.len();
         if keys == 0 {
             return true;
@@ -66,7 +67,7 @@ impl<V> KeyTable<V> {
         let long_bytes = grown(self.long_keys.capacity(), self.long_keys.len() + key.bytes().len());
         // While a table grows, the old one, of half the size, is there too.
         let table_bytes = self.table.allocation_size() * if grows { 3 } else { 1 };
-        let needed = table_bytes + long_bytes + keys * ORDER_BYTES + self.heap_bytes;
+        let needed = table_bytes + long_bytes + keys * ORDER_BYTES + self.heap_bytes + heap_bytes;
         needed <= self.memory_bytes_max
     }
 
@@ -167,7 +168,7 @@ mod tests {
             *sum += count;
             return true;
         }
-        let has_room = counter.has_room(&key);
+        let has_room = counter.has_room(&key, 0);
         if has_room {
             counter.insert(&key, count);
         }

@@ -36,6 +36,7 @@ use self::{
     decide_ranges::DecideRanges, range_partition::RangePartition, sample_end::SampleEnd,
     sampler::Sample,
 };
+pub(crate) use self::{entry::Entry, merge::Merge, runs::Runs};
 pub use self::{
     key_function::{AddedKey, KeyFunction, ReturnedKey},
     sort_key::{KeyParts, SortKey},

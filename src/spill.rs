@@ -3,7 +3,6 @@
 //! An entry is the length of its key and that of its value (LEB128 each), then both, without gaps.
 //! Blocks of keyed records have the same form.
 
-mod entry_merge;
 mod entry_reader;
 mod entry_writer;
 
@@ -11,7 +10,6 @@ use std::{io, path::Path};
 
 use regrow_protocol::TaskFailure;
 
-pub(crate) use entry_merge::EntryMerge;
 pub(crate) use entry_reader::EntryReader;
 pub(crate) use entry_writer::{EntryWriter, SpillFile};
 

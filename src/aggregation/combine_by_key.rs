@@ -72,10 +72,10 @@ impl<R: ?Sized, A: Aggregate<R>> Combined<R, A> {
         record: &R,
         context: &mut dyn TaskContext,
     ) -> Result<(), TaskFailure> {
-        if !self.states.has_room(key) {
+        let state = self.states.combining().first(record);
+        if !self.states.has_room(key, &state) {
             self.empty(context)?;
         }
-        let state = self.states.combining().first(record);
         self.states.insert(key, state);
         Ok(())
     }

@@ -115,7 +115,14 @@ impl<C: Combining, O: Output<C>, E: Consume<O::Item>> CombinedTask<C, O, E> {
                 combining.merge(before, state);
             }
         });
-        if changed == Changed::Overgrown || state.is_some() && !self.states.has_room(&key) {
+        let is_full = match changed {
+            Changed::Done => false,
+            Changed::Overgrown => true,
+            Changed::NoState => {
+                state.as_ref().is_some_and(|state| !self.states.has_room(&key, state))
+            }
+        };
+        if is_full {
             self.spilled.spill(&mut self.states, context)?;
         }
         if let Some(state) = state {
@@ -137,7 +144,7 @@ impl<C: Combining, O: Output<C>, E: Consume<O::Item>> CombinedTask<C, O, E> {
         }
         // The merge needs the memory that the table had.
         self.states = StateTable::new(Arc::clone(&combining), 0);
-        let mut merge = self.spilled.merge()?;
+        let mut merge = self.spilled.merge(context)?;
         while let Some(mut state) = merge.advance(context)? {
             self.put_out.pass_on(&*combining, (merge.key(), &mut state), context)?;
         }

@@ -8,29 +8,27 @@ use regrow_protocol::TaskFailure;
 use super::{aggregate::Combining, state_table::StateTable};
 use crate::{
     cancel_check::CancelCheck,
-    spill::{EntryMerge, EntryWriter, SpillFile, buffer_bytes},
+    sort::{Entry, Merge, Runs},
 };
 
-/// Runs that are merged at once: each has a file open and a buffer.
-const RUNS_MAX: usize = 64;
+/// Which part of a table's memory the merge of its runs may take.
+const MERGE_SHARE: u64 = 2;
 
 /// What the state of a single key may take even where a task was granted less.
-const STATE_BYTES_MIN: usize = 1 << 20;
+const STATE_BYTES_MIN: u64 = 1 << 20;
 
 /// Sorted runs of (key, state) in the spill directory of an attempt.
 pub(crate) struct SortedStates<C> {
     combining: Arc<C>,
-    memory_bytes: usize,
-    runs: Vec<SpillFile>,
-    written: u64,
+    runs: Runs,
+    state_bytes_max: u64,
 }
 
 impl<C: Combining> SortedStates<C> {
-    /// Makes one without runs; merging them takes at most `memory_bytes`, or little more than
-    /// 256 KiB.
+    /// Makes one without runs, for a table that takes `memory_bytes`.
     pub(crate) fn new(combining: Arc<C>, memory_bytes: u64) -> Self {
-        let memory_bytes = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
-        Self { combining, memory_bytes, runs: Vec::new(), written: 0 }
+        let runs = Runs::new(memory_bytes / MERGE_SHARE);
+        Self { combining, runs, state_bytes_max: memory_bytes.max(STATE_BYTES_MIN) }
     }
 
     /// Whether nothing was spilled.
@@ -44,64 +42,41 @@ impl<C: Combining> SortedStates<C> {
         states: &mut StateTable<C>,
         context: &mut dyn TaskContext,
     ) -> Result<(), TaskFailure> {
-        if self.runs.len() >= RUNS_MAX {
-            self.compact(context)?;
-        }
-        let mut run = self.begin(context)?;
+        let mut run = self.runs.begin(context)?;
+        let mut check = CancelCheck::default();
         let mut bytes = Vec::new();
         for (key, state) in states.table().sorted() {
+            check.count(context)?;
             bytes.clear();
             self.combining.write(state, &mut bytes)?;
-            run.write(key, &bytes)?;
+            run.write(Entry { key, record: &bytes })?;
         }
-        self.runs.push(run.finish()?);
         states.table_mut().clear();
-        Ok(())
+        self.runs.end(run, context)
     }
 
-    /// Begins to merge all runs; their disk space is free when the merge is dropped.
-    pub(crate) fn merge(&mut self) -> Result<StateMerge<C>, TaskFailure> {
-        let buffer_bytes = self.buffer_bytes();
+    /// Begins to merge all runs, of which there is at least one; their disk space is free when the
+    /// merge is dropped.
+    pub(crate) fn merge(
+        &mut self,
+        context: &mut dyn TaskContext,
+    ) -> Result<StateMerge<C>, TaskFailure> {
         Ok(StateMerge {
             combining: Arc::clone(&self.combining),
-            entries: EntryMerge::new(self.runs.drain(..), buffer_bytes)?,
+            entries: self.runs.merge(context)?,
             key: Vec::new(),
-            state_bytes_max: self.memory_bytes.max(STATE_BYTES_MIN),
+            state_bytes_max: self.state_bytes_max,
             check: CancelCheck::default(),
         })
-    }
-
-    /// Merges all runs into one.
-    fn compact(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
-        let mut merged = self.begin(context)?;
-        let mut merge = self.merge()?;
-        let mut bytes = Vec::new();
-        while let Some(state) = merge.advance(context)? {
-            bytes.clear();
-            self.combining.write(&state, &mut bytes)?;
-            merged.write(merge.key(), &bytes)?;
-        }
-        self.runs.push(merged.finish()?);
-        Ok(())
-    }
-
-    fn begin(&mut self, context: &mut dyn TaskContext) -> Result<EntryWriter, TaskFailure> {
-        self.written += 1;
-        let name = format!("states-{}.run", self.written);
-        EntryWriter::create(context.spill_directory()?, &name, self.buffer_bytes())
-    }
-
-    fn buffer_bytes(&self) -> usize {
-        buffer_bytes(self.memory_bytes, RUNS_MAX)
     }
 }
 
 /// Runs that are being merged.
 pub(crate) struct StateMerge<C> {
     combining: Arc<C>,
-    entries: EntryMerge,
+    entries: Merge,
     key: Vec<u8>,
-    state_bytes_max: usize,
+    state_bytes_max: u64,
     check: CancelCheck,
 }
 
@@ -116,15 +91,15 @@ impl<C: Combining> StateMerge<C> {
         &mut self,
         context: &mut dyn TaskContext,
     ) -> Result<Option<C::State>, TaskFailure> {
-        let Some((key, value)) = self.entries.entry() else { return Ok(None) };
+        let Some(first) = self.entries.entry() else { return Ok(None) };
         self.key.clear();
-        self.key.extend_from_slice(key);
-        let mut state = self.combining.read(value)?;
+        self.key.extend_from_slice(first.key);
+        let mut state = self.combining.read(first.record)?;
         self.go_on(context)?;
-        while let Some((key, value)) = self.entries.entry()
-            && key == self.key
+        while let Some(next) = self.entries.entry()
+            && next.key == self.key
         {
-            self.combining.merge(&mut state, self.combining.read(value)?);
+            self.combining.merge(&mut state, self.combining.read(next.record)?);
             self.check_size(&state)?;
             self.go_on(context)?;
         }
@@ -137,13 +112,13 @@ impl<C: Combining> StateMerge<C> {
     }
 
     fn check_size(&self, state: &C::State) -> Result<(), TaskFailure> {
-        let bytes = self.combining.heap_bytes(state);
+        let bytes = self.combining.heap_bytes(state) as u64;
         if bytes <= self.state_bytes_max {
             return Ok(());
         }
         Err(TaskFailure::unrecoverable(format!(
-            "the state of a single key has grown to about {bytes} bytes, and half the memory of its \
-             task is {}: give tasks more by taskmanager.memory.task.size, or keep less per key",
+            "the state of a single key has grown to about {bytes} bytes, and may take {}, half the \
+             memory of its task: give tasks more by taskmanager.memory.task.size, or keep less per key",
             self.state_bytes_max
         )))
     }
@@ -157,14 +132,14 @@ mod tests {
     use crate::{aggregation::count::Count, key_table::Key, test_context::TestContext};
 
     #[test]
-    fn more_runs_than_merge_at_once_give_each_key_once_in_order() {
+    fn many_runs_give_each_key_once_in_order() {
         let mut context = TestContext::new(0);
         let count = Arc::new(Count);
         let mut sorted = SortedStates::new(Arc::clone(&count), 1);
         let mut expected = BTreeMap::new();
-        for round in 0..2 * RUNS_MAX + 3 {
+        for round in 0..130 {
             let mut states = StateTable::new(Arc::clone(&count), u64::MAX);
-            for number in (round % 7..200).step_by(3) {
+            for number in (round % 7..200_usize).step_by(3) {
                 let key = format!("{number:x} {}", "x".repeat(number % 30));
                 states.insert(&Key::new(key.as_bytes()), round as u64);
                 *expected.entry(key.into_bytes()).or_insert(0) += round as u64;
@@ -173,7 +148,7 @@ mod tests {
             assert!(states.table().is_empty());
         }
         let mut found = Vec::new();
-        let mut merge = sorted.merge().unwrap();
+        let mut merge = sorted.merge(&mut context).unwrap();
         while let Some(count) = merge.advance(&mut context).unwrap() {
             found.push((merge.key().to_vec(), count));
         }

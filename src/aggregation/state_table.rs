@@ -51,9 +51,9 @@ impl<C: Combining> StateTable<C> {
         if self.table.is_overgrown() { Changed::Overgrown } else { Changed::Done }
     }
 
-    /// Whether there is room for a state of a new key; an empty table takes any.
-    pub(crate) fn has_room(&self, key: &Key<'_>) -> bool {
-        self.table.has_room(key)
+    /// Whether there is room for the state of a new key; an empty table takes any.
+    pub(crate) fn has_room(&self, key: &Key<'_>, state: &C::State) -> bool {
+        self.table.has_room(key, self.combining.heap_bytes(state))
     }
 
     /// Puts in the state of a new key.

@@ -29,7 +29,7 @@ impl RowTable {
         }
         if let Some(list) = self.lists.find_mut(key) {
             self.rows.append(list, record);
-        } else if self.lists.has_room(key) {
+        } else if self.lists.has_room(key, growth) {
             let list = self.rows.begin(record);
             self.lists.insert(key, list);
         } else {

@@ -10,7 +10,7 @@ use super::{
 /// Runs that are being merged, by a tree of losers (Knuth, volume 3, 5.4.1): each inner node keeps
 /// the run that lost there, so that the next entry costs one comparison a level.
 #[derive(Debug)]
-pub(super) struct Merge {
+pub(crate) struct Merge {
     runs: Vec<RunReader>,
     /// Losers by node; the root is node 1, and run `i` stands below node `(i + runs) / 2`.
     losers: Vec<usize>,
@@ -37,13 +37,13 @@ impl Merge {
 
     /// The least entry that was not yet passed; none when all were.
     #[inline]
-    pub(super) fn entry(&self) -> Option<Entry<'_>> {
+    pub(crate) fn entry(&self) -> Option<Entry<'_>> {
         let run = &self.runs[self.winner];
         run.prefix().map(|_| run.entry())
     }
 
     /// Passes the current entry.
-    pub(super) fn advance(&mut self) -> Result<(), TaskFailure> {
+    pub(crate) fn advance(&mut self) -> Result<(), TaskFailure> {
         let mut winner = self.winner;
         self.runs[winner].advance()?;
         let mut node = usize::midpoint(winner, self.runs.len());

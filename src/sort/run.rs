@@ -30,7 +30,7 @@ pub(super) struct Run {
 
 /// A run that is being written.
 #[derive(Debug)]
-pub(super) struct RunWriter {
+pub(crate) struct RunWriter {
     run: Run,
     file: File,
     /// The chunk in the making, with room for its header.
@@ -62,7 +62,7 @@ impl RunWriter {
     }
 
     /// Writes the next entry.
-    pub(super) fn write(&mut self, entry: Entry<'_>) -> Result<(), TaskFailure> {
+    pub(crate) fn write(&mut self, entry: Entry<'_>) -> Result<(), TaskFailure> {
         entry.write(&mut self.chunk);
         if self.chunk.len() >= self.chunk_bytes { self.write_chunk() } else { Ok(()) }
     }
@@ -173,12 +173,12 @@ impl RunReader {
 
     fn damaged(&self, reason: &str) -> TaskFailure {
         let path = self.path.display();
-        TaskFailure::task(format!("the sorted records in {path} are damaged: {reason}"))
+        TaskFailure::task(format!("the sorted entries in {path} are damaged: {reason}"))
     }
 }
 
 fn failure(action: &str, path: &Path, error: &io::Error) -> TaskFailure {
-    TaskFailure::task(format!("cannot {action} the sorted records in {}: {error}", path.display()))
+    TaskFailure::task(format!("cannot {action} the sorted entries in {}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ const ENTRIES_PER_CHECK: usize = 4096;
 /// and when there are as many as are merged at once, they become one of the next level: so each
 /// entry is written once a level.
 #[derive(Debug)]
-pub(super) struct Runs {
+pub(crate) struct Runs {
     levels: Vec<Vec<Run>>,
     fan_in: usize,
     chunk_bytes: usize,
@@ -37,7 +37,7 @@ pub(super) struct Runs {
 
 impl Runs {
     /// No runs. Merging them takes about `memory_bytes`, or two chunks and one if that is more.
-    pub(super) fn new(memory_bytes: u64) -> Self {
+    pub(crate) fn new(memory_bytes: u64) -> Self {
         let fan_in = (memory_bytes / CHUNK_BYTES_MIN).saturating_sub(1).clamp(2, FAN_IN_MAX);
         let chunk_bytes = memory_bytes / (fan_in + 1);
         Self {
@@ -51,7 +51,7 @@ impl Runs {
     }
 
     /// Whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.levels.is_empty()
     }
 
@@ -70,6 +70,15 @@ impl Runs {
             }
         }
         arena.clear();
+        self.end(run, context)
+    }
+
+    /// Ends a run, and merges where there are enough of a level.
+    pub(crate) fn end(
+        &mut self,
+        run: RunWriter,
+        context: &mut dyn TaskContext,
+    ) -> Result<(), TaskFailure> {
         self.add(run.finish()?, 0);
         let mut level = 0;
         while self.levels[level].len() >= self.fan_in {
@@ -83,7 +92,7 @@ impl Runs {
 
     /// Merges until all that is left can be merged at once, and begins to. There is at least one
     /// run.
-    pub(super) fn merge(&mut self, context: &mut dyn TaskContext) -> Result<Merge, TaskFailure> {
+    pub(crate) fn merge(&mut self, context: &mut dyn TaskContext) -> Result<Merge, TaskFailure> {
         let mut runs: Vec<Run> = self.levels.drain(..).flatten().collect();
         while runs.len() > self.fan_in {
             // The shortest ones, and no more of them than must be.
@@ -119,7 +128,11 @@ impl Runs {
         merged.finish()
     }
 
-    fn begin(&mut self, context: &mut dyn TaskContext) -> Result<RunWriter, TaskFailure> {
+    /// Begins a run, whose entries must come in order.
+    pub(crate) fn begin(
+        &mut self,
+        context: &mut dyn TaskContext,
+    ) -> Result<RunWriter, TaskFailure> {
         let directory = match self.directory.take() {
             Some(directory) => directory,
             None => context.spill_directory()?.to_owned(),

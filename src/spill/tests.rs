@@ -30,28 +30,6 @@ proptest! {
     }
 
     #[test]
-    fn a_merge_is_a_stable_sort(mut runs: Vec<Vec<(u8, Vec<u8>)>>) {
-        let directory = tempfile::tempdir().unwrap();
-        let mut expected = Vec::new();
-        let mut files = Vec::new();
-        for (number, run) in runs.iter_mut().enumerate() {
-            run.sort_by_key(|entry| entry.0);
-            let run: Vec<Entry> = run.iter().map(|(key, value)| (vec![*key], value.clone())).collect();
-            files.push(write(directory.path(), &number.to_string(), &run));
-            expected.extend(run);
-        }
-        expected.sort_by(|a, b| a.0.cmp(&b.0));
-        let mut merge = EntryMerge::new(files, 16).unwrap();
-        let mut found = Vec::new();
-        while let Some((key, value)) = merge.entry() {
-            found.push((key.to_vec(), value.to_vec()));
-            merge.advance().unwrap();
-        }
-        prop_assert_eq!(found, expected);
-        prop_assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-    }
-
-    #[test]
     fn any_file_reads_or_is_refused(content: Vec<u8>) {
         let directory = tempfile::tempdir().unwrap();
         let file = write(directory.path(), "a", &[(Vec::new(), vec![0; content.len()])]);
