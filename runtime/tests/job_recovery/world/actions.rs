@@ -34,6 +34,7 @@ impl World {
             Action::GetAllPartitionsWithMetrics { worker } => self.report_partitions(worker),
             Action::SubmitTask { worker, deployment } => {
                 self.check_dispatch(&deployment);
+                self.check_listed(deployment.attempt);
                 self.listings.note_dispatch(deployment.attempt);
                 if let Some(worker) = self.workers.get_mut(&worker) {
                     worker.submitted(*deployment);

@@ -79,6 +79,15 @@ impl World {
         assert!(listed.splits.contains(split), "5.6: {attempt} gets a split of an older listing");
     }
 
+    /// Nobody runs before this very master had the source listed.
+    pub(super) fn check_listed(&self, attempt: ExecutionAttemptId) {
+        if self.has_one_listing(attempt.vertex) {
+            let listed = listed(self.events(), attempt.vertex);
+            let present = listed.is_some_and(|listed| listed.epoch == self.epoch);
+            assert!(present, "5.6: {attempt} runs before its source is listed");
+        }
+    }
+
     /// Checks what an event, the newest one, says of listings.
     pub(super) fn check_listings(&mut self, event: &JobEvent) {
         match event {
