@@ -208,6 +208,9 @@ impl JobMaster {
             Action::AnswerReport { worker, attempt, answer } => {
                 self.command(worker, ToTaskExecutor::ReportAnswered { attempt, answer });
             }
+            Action::AcceptReports { worker, attempts } => {
+                self.command(worker, ToTaskExecutor::ReportsAccepted { attempts });
+            }
             Action::GetAllPartitionsWithMetrics { worker } => {
                 self.command_shuffle(worker, ToShuffleService::GetAllPartitionsWithMetrics);
             }

@@ -40,6 +40,11 @@ pub enum ToTaskExecutor {
         /// What became of it.
         answer: ReportAnswer,
     },
+    /// Answers many [`ToJobMaster::TaskFinished`]: each is accepted.
+    ReportsAccepted {
+        /// Who finished.
+        attempts: Vec<ExecutionAttemptId>,
+    },
     /// The run has ended, or is not known as running: forget it as `standing` says.
     RunEnded {
         /// What the sender knows of the run.

@@ -53,6 +53,13 @@ pub enum Action {
         /// What became of it.
         answer: ReportAnswer,
     },
+    /// Answer reports of finishes: they are accepted.
+    AcceptReports {
+        /// Who reported.
+        worker: WorkerId,
+        /// Whose finishes.
+        attempts: Vec<ExecutionAttemptId>,
+    },
     /// Have outputs released, the finish record first.
     ReleasePartitions {
         /// The process that serves the directory.

@@ -328,12 +328,30 @@ impl Job {
         self.hold(lsn, flush, HeldAction::Act(action), out);
     }
 
+    /// Answers a report once its finish is durable. Asks for no flush: the answer goes with the next.
+    fn hold_acceptance(
+        &mut self,
+        lsn: Lsn,
+        worker: WorkerId,
+        attempt: ExecutionAttemptId,
+        out: &mut Decision,
+    ) {
+        if lsn <= self.persisted {
+            out.actions.push(Action::AcceptReports { worker, attempts: vec![attempt] });
+        } else {
+            self.held.push_acceptance(lsn, worker, attempt);
+        }
+    }
+
     fn persisted(&mut self, upto: Lsn, out: &mut Decision) {
         self.persisted = self.persisted.max(upto);
         self.degraded = None;
         self.unshown = self.unshown.split_off(&Lsn(self.persisted.0 + 1));
         while let Some(action) = self.held.pop(self.persisted) {
             self.perform_held(action, out);
+        }
+        for (worker, attempts) in self.held.pop_acceptances(self.persisted) {
+            out.actions.push(Action::AcceptReports { worker, attempts });
         }
     }
 

@@ -116,6 +116,7 @@ impl TaskExecutor {
                     | ToTaskExecutor::CancelTask { .. }
                     | ToTaskExecutor::SplitAnswered { .. }
                     | ToTaskExecutor::ReportAnswered { .. }
+                    | ToTaskExecutor::ReportsAccepted { .. }
                     | ToTaskExecutor::RunEnded { .. } => self.fence.refuse(),
                 }
                 return;
@@ -154,6 +155,11 @@ impl TaskExecutor {
             }
             ToTaskExecutor::ReportAnswered { attempt, answer } => {
                 self.settle(run, attempt, answer, actions);
+            }
+            ToTaskExecutor::ReportsAccepted { attempts } => {
+                for attempt in attempts {
+                    self.settle(run, attempt, ReportAnswer::Accepted, actions);
+                }
             }
             ToTaskExecutor::RunEnded { standing } => match standing {
                 RunStanding::Ended => {

@@ -77,7 +77,7 @@ impl WriteBuffer {
     /// Takes what is to be written next. A snapshot begins a batch, so that all before that batch
     /// can be removed. What is left stays due.
     pub(super) fn take(&mut self) -> Option<Batch> {
-        let mut events = Vec::new();
+        let mut events = Vec::with_capacity(self.events.len());
         let mut taken = 0;
         while let Some((bytes, event)) = self.events.pop_front() {
             taken += bytes;

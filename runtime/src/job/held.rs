@@ -1,8 +1,8 @@
 //! Actions that wait until their records are durable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use regrow_protocol::{ExecutionAttemptId, JobVertexId};
+use regrow_protocol::{ExecutionAttemptId, JobVertexId, WorkerId};
 
 use crate::{Action, Lsn};
 
@@ -24,7 +24,12 @@ pub(super) enum HeldAction {
 pub(super) struct Held {
     waiting: BTreeMap<(Lsn, u64), HeldAction>,
     count: u64,
+    /// Reports to be accepted, by ascending position: the most frequent action by far.
+    acceptances: VecDeque<(Lsn, WorkerId, ExecutionAttemptId)>,
 }
+
+/// Most reports that one message answers: keeps it within tens of kilobytes.
+const ACCEPTANCES_MAX: usize = 1_000;
 
 impl Held {
     /// Holds `action` until everything up to `lsn` is durable.
@@ -39,14 +44,75 @@ impl Held {
         Some(entry.remove())
     }
 
+    /// Holds the answer to a report until everything up to `lsn`, the newest position so far, is
+    /// durable.
+    pub(super) fn push_acceptance(
+        &mut self,
+        lsn: Lsn,
+        worker: WorkerId,
+        attempt: ExecutionAttemptId,
+    ) {
+        self.acceptances.push_back((lsn, worker, attempt));
+    }
+
+    /// The reports whose answers need not wait any longer, oldest first, in parts of one worker.
+    pub(super) fn pop_acceptances(
+        &mut self,
+        durable: Lsn,
+    ) -> Vec<(WorkerId, Vec<ExecutionAttemptId>)> {
+        let mut full = Vec::new();
+        let mut parts: BTreeMap<WorkerId, Vec<ExecutionAttemptId>> = BTreeMap::new();
+        while let Some((_, worker, attempt)) =
+            self.acceptances.pop_front_if(|(lsn, ..)| *lsn <= durable)
+        {
+            let part = parts.entry(worker).or_default();
+            part.push(attempt);
+            if part.len() >= ACCEPTANCES_MAX {
+                full.push((worker, std::mem::take(part)));
+            }
+        }
+        parts.retain(|_, part| !part.is_empty());
+        full.extend(parts);
+        full
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.acceptances.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use regrow_protocol::{Epoch, RunId};
+
     use super::*;
+
+    #[test]
+    fn acceptances_wait_for_their_position_and_go_in_bounded_parts_per_worker() {
+        let count = u32::try_from(ACCEPTANCES_MAX).unwrap() + 5;
+        let mut held = Held::default();
+        for subtask in 0..2 * count {
+            let attempt = ExecutionAttemptId {
+                run: RunId::from_bits(1),
+                vertex: JobVertexId(0),
+                subtask,
+                epoch: Epoch::new(1, 0),
+                number: 0,
+            };
+            let worker = WorkerId::from_bits(u128::from(subtask % 2));
+            held.push_acceptance(Lsn(u64::from(subtask)), worker, attempt);
+        }
+        let mut pop = |durable: u32| -> Vec<(WorkerId, usize, u32)> {
+            let parts = held.pop_acceptances(Lsn(u64::from(durable)));
+            parts.into_iter().map(|(worker, part)| (worker, part.len(), part[0].subtask)).collect()
+        };
+        let (even, odd) = (WorkerId::from_bits(0), WorkerId::from_bits(1));
+        assert_eq!(pop(0), [(even, 1, 0)]);
+        assert_eq!(pop(0), []);
+        let rest = pop(2 * count);
+        assert_eq!(rest, [(odd, 1000, 1), (even, 1000, 2), (even, 4, 2002), (odd, 5, 2001)]);
+        assert!(held.is_empty());
+    }
 
     #[test]
     fn actions_come_out_by_position_then_age() {

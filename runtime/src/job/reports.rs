@@ -3,8 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use regrow_protocol::{
-    DataDirectoryId, ExecutionAttemptId, FinishRecord, JobVertexId, ReportAnswer, TaskFailure,
-    WorkerId,
+    DataDirectoryId, ExecutionAttemptId, FinishRecord, JobVertexId, TaskFailure, WorkerId,
 };
 
 use super::{
@@ -38,9 +37,7 @@ impl Job {
         let splits_known = coordinator.is_none_or(|it| it.holds(attempt, &record.splits));
         if is_current && splits_known && !self.is_ending() {
             let lsn = self.accept(worker, data_directory, record, out);
-            let answer = ReportAnswer::Accepted;
-            let action = Action::AnswerReport { worker, attempt, answer };
-            self.hold_action(lsn, Flush::Whenever, action, out);
+            self.hold_acceptance(lsn, worker, attempt, out);
             return;
         }
         if is_current {

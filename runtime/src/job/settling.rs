@@ -74,9 +74,7 @@ impl Job {
         let subtask = attempt.execution_vertex();
         match proof.source {
             ProofSource::Report => {
-                let (worker, answer) = (proof.worker, ReportAnswer::Accepted);
-                let action = Action::AnswerReport { worker, attempt, answer };
-                self.hold_action(lsn, Flush::Whenever, action, out);
+                self.hold_acceptance(lsn, proof.worker, attempt, out);
             }
             ProofSource::FinishFile => {
                 let consumed =

@@ -128,6 +128,10 @@ impl Bench {
                     let split = split.iter().map(|split| split.id);
                     self.splits.entry(*attempt).or_default().extend(split);
                 }
+                Action::AcceptReports { attempts, .. } => {
+                    let accepted = |attempt: &_| (*attempt, ReportAnswer::Accepted);
+                    self.answers.extend(attempts.iter().map(accepted));
+                }
                 Action::CancelTask { attempt, .. } => self.cancelled.push(*attempt),
                 Action::AcknowledgeCancel { .. } => self.cancel_answers += 1,
                 Action::Conclude(outcome) => self.outcome = Some((**outcome).clone()),

@@ -138,6 +138,9 @@ fn message(life: u32, command: Command) -> ToTaskExecutor {
         Command::Started => ToTaskExecutor::JobMasterStarted,
         Command::Submit(subtask, number) => submit(attempt(life, subtask, number)),
         Command::Cancel(subtask, number) => cancel(attempt(life, subtask, number)),
+        Command::Answer(subtask, number, ReportAnswer::Accepted) => {
+            ToTaskExecutor::ReportsAccepted { attempts: vec![attempt(life, subtask, number)] }
+        }
         Command::Answer(subtask, number, answer) => {
             ToTaskExecutor::ReportAnswered { attempt: attempt(life, subtask, number), answer }
         }

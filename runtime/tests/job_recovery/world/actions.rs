@@ -1,6 +1,6 @@
 //! What the master wants done, done to the model.
 
-use regrow_protocol::WorkerId;
+use regrow_protocol::{ReportAnswer, WorkerId};
 use regrow_runtime::{Action, Decision, Input, JobEvent};
 
 use super::World;
@@ -55,6 +55,12 @@ impl World {
             Action::AnswerReport { worker, attempt, answer } => {
                 if let Some(worker) = self.workers.get_mut(&worker) {
                     worker.report_answered(attempt, answer, &mut self.disks);
+                }
+            }
+            Action::AcceptReports { worker, attempts } => {
+                let Some(worker) = self.workers.get_mut(&worker) else { return };
+                for attempt in attempts {
+                    worker.report_answered(attempt, ReportAnswer::Accepted, &mut self.disks);
                 }
             }
             Action::ReleasePartitions { data_directory, attempts, .. } => {
