@@ -245,7 +245,9 @@ impl Job {
             return true;
         }
         let mut former = self.recorded.facts.workers.values().filter(|worker| !worker.lost);
-        let somebody = !recovering.log_was_empty || !self.workers.is_empty();
+        // A log that lacks something may lack all who held output: then anybody is waited for.
+        let complete = !recovering.log_was_empty && recovering.log_damage.is_none();
+        let somebody = complete || !self.workers.is_empty();
         // An attempt that is about to stop may just have been sealed: its report is on the way.
         let quiet =
             self.former.is_empty() || self.now >= recovering.since.after(FORMER_ATTEMPTS_TIMEOUT);

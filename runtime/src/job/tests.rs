@@ -235,3 +235,23 @@ fn rule_5_5_a_proof_counts_only_with_the_inputs_that_count() {
     let successor = bench.submitted()[0];
     assert_eq!((successor.vertex, successor.number), (JobVertexId(1), 1));
 }
+
+#[test]
+fn rule_5_12_a_life_whose_log_lost_its_workers_waits_for_what_one_holds() {
+    let mut bench = Bench::new(stages(&[2, 1]));
+    bench.run_worker(1, 2);
+    let attempts = bench.submitted();
+    let sealed = attempts.iter().map(|attempt| bench.sealed(*attempt)).collect();
+    bench.kill_and_damage(3);
+    bench.persist();
+    bench.reconnect(1, Vec::new());
+    bench.grant(1, 2);
+    bench.persist();
+    assert_eq!(bench.submitted(), []);
+    let (worker, data_directory) = (WorkerId::from_bits(1), DataDirectoryId::from_bits(1));
+    bench.feed(Input::PartitionsReported { worker, data_directory, finished: sealed });
+    bench.persist();
+    bench.persist();
+    let again = bench.submitted();
+    assert_eq!(again.iter().map(|attempt| attempt.vertex.0).collect::<Vec<_>>(), [1]);
+}

@@ -273,7 +273,17 @@ impl Bench {
 
     /// The life ends with nothing but what is recorded, and the next one begins.
     pub(super) fn kill(&mut self, previous: PreviousLife) {
-        let life = life(self.job.epoch().next_life(), previous, &[]);
+        self.begin(life(self.job.epoch().next_life(), previous, &[]));
+    }
+
+    /// As [`kill`](Self::kill), with all but the oldest `count` records damaged.
+    pub(super) fn kill_and_damage(&mut self, count: usize) {
+        self.log.truncate(count);
+        let life = life(self.job.epoch().next_life(), PreviousLife::Unknown, &[]);
+        self.begin(LifeStart { log_damage: Some("a wrong checksum".to_owned()), ..life });
+    }
+
+    fn begin(&mut self, life: LifeStart) {
         let submission = submission(self.job.graph().clone());
         let recovered = Job::recover(self.now, submission, &self.log, life);
         let (job, decision) = recovered.expect("the log replays");
