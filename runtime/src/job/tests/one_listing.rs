@@ -32,6 +32,20 @@ fn finish_both(bench: &mut Bench, first: ExecutionAttemptId, second: ExecutionAt
     bench.finish(second);
 }
 
+/// Each task on a worker of its own, which has read a split to the end.
+fn on_two_workers() -> (Bench, ExecutionAttemptId, ExecutionAttemptId) {
+    let mut bench = Bench::new(graph());
+    bench.persist();
+    bench.list(SOURCE, 2);
+    bench.run_worker(1, 1);
+    bench.run_worker(2, 1);
+    let (first, second) = (bench.sent(0), bench.sent(1));
+    bench.ask(1, first, 0..1);
+    bench.ask(2, second, 0..2);
+    bench.ask(1, first, 1..2);
+    (bench, first, second)
+}
+
 /// Per subtask of the source, why it was reset and its generation.
 fn resets(resets: &[VertexReset]) -> Vec<(u32, &'static str, u32)> {
     let of_source = resets.iter().filter(|reset| reset.subtask.vertex == SOURCE);
@@ -139,15 +153,7 @@ fn rule_5_6_a_kept_source_runs_again_as_a_whole_once_one_output_is_lost() {
 
 #[test]
 fn rule_5_6_what_an_older_listing_says_changes_nothing() {
-    let mut bench = Bench::new(graph());
-    bench.persist();
-    bench.list(SOURCE, 2);
-    bench.run_worker(1, 1);
-    bench.run_worker(2, 1);
-    let (first, second) = (bench.sent(0), bench.sent(1));
-    bench.ask(1, first, 0..1);
-    bench.ask(2, second, 0..2);
-    bench.ask(1, first, 1..2);
+    let (mut bench, first, second) = on_two_workers();
     bench.finish(first);
     bench.lose_worker(1);
     assert_eq!(bench.cancelled, [second], "it read of the listing that is forgotten");
@@ -157,6 +163,22 @@ fn rule_5_6_what_an_older_listing_says_changes_nothing() {
     bench.finish_on(2, second);
     assert_eq!(bench.job.recorded_lsn(), before);
     assert_eq!(bench.answers(), [(second, ReportAnswer::Superseded)]);
+    let file = bench.sealed(first);
+    bench.add_worker_with(1, 0, vec![file]);
+    assert_eq!(bench.job.recorded_lsn(), before);
+}
+
+#[test]
+fn rule_5_6_an_attempt_that_was_lost_before_its_listing_was_counts_no_more() {
+    let (mut bench, first, second) = on_two_workers();
+    bench.lose_worker(2);
+    bench.finish(first);
+    bench.lose_worker(1);
+    bench.list(SOURCE, 2);
+    let before = bench.job.recorded_lsn();
+    let file = bench.sealed(second);
+    bench.add_worker_with(2, 0, vec![file]);
+    assert_eq!(bench.job.recorded_lsn(), before);
 }
 
 #[test]
