@@ -78,6 +78,6 @@ pub use regrow_runtime::Determinacy;
 pub use sinks::{CsvOptions, Sinks, Written};
 pub use sort::{AddedKey, KeyFunction, KeyParts, ReturnedKey, SortKey, SortedInput};
 pub use sources::{
-    CustomSource, Listing, NumberReader, Numbers, RecordSource, Source, SourceError, SourceSplit,
-    SplitProgress, SplitReader, TextSource,
+    CsvFormat, CsvSource, CustomSource, Listing, NumberReader, Numbers, RecordSource, Source,
+    SourceError, SourceSplit, SplitProgress, SplitReader, TextSource,
 };

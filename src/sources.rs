@@ -1,5 +1,6 @@
 //! Where records come from.
 
+mod csv;
 mod custom;
 mod file_input;
 mod file_range;
@@ -14,6 +15,7 @@ mod source;
 mod split_task;
 mod text;
 
+pub use csv::{CsvFormat, CsvSource};
 pub use custom::CustomSource;
 pub(crate) use input_path::InputPath;
 pub use numbers::{NumberReader, Numbers};

@@ -1,0 +1,110 @@
+//! Reads CSV into records of any type that serde can make of a row.
+
+mod csv_format;
+mod csv_input;
+mod csv_reader;
+mod record_scanner;
+mod scanned_borders;
+
+use std::{marker::PhantomData, path::Path};
+
+use regrow_actors::task::Task;
+use regrow_protocol::{TaskDeployment, TaskFailure};
+use serde::{Serialize, de::DeserializeOwned};
+
+pub use self::csv_format::CsvFormat;
+use self::{csv_reader::CsvReader, scanned_borders::ScannedBorders};
+use super::{
+    file_range::FileRange,
+    file_source::{FileFormat, FileSource},
+    file_splits::Borders,
+    read_error::ReadError,
+};
+use crate::{
+    chain::{Chain, ChainStart, Consume},
+    data_set::DataSet,
+    environment::Environment,
+};
+
+/// Files of CSV as records of type `T`.
+pub struct CsvSource<T>(FileSource<Csv<T>>);
+
+impl Environment {
+    /// Reads CSV (RFC 4180) whose first row names the columns: of the same inputs as
+    /// [`read_text`](Self::read_text), each file with a header of its own.
+    ///
+    /// A struct gets its fields by their names, wherever their columns stand; columns that it does
+    /// not have are skipped. A tuple gets them by their order. A quoted field may hold line breaks.
+    ///
+    /// A row that has more or fewer fields than the header, a field that does not parse, and text
+    /// that is not UTF-8 fail the job, with the file and the line.
+    ///
+    /// A file larger than a split (4 MiB) is scanned once for quotes before it is read, to find rows
+    /// at which it can be cut.
+    pub fn read_csv<T>(&self, path: impl AsRef<Path>) -> DataSet<'_, CsvSource<T>>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+    {
+        self.read_csv_with(path, CsvFormat::default())
+    }
+
+    /// Like [`read_csv`](Self::read_csv), in another format.
+    pub fn read_csv_with<T>(
+        &self,
+        path: impl AsRef<Path>,
+        format: CsvFormat,
+    ) -> DataSet<'_, CsvSource<T>>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+    {
+        if let Some(defect) = format.defect() {
+            self.note_defect(defect);
+        }
+        let csv = Csv { format, record_type: PhantomData };
+        DataSet::from_source(self, CsvSource(FileSource::new(self.input(path.as_ref()), csv)))
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Send + 'static> Chain for CsvSource<T> {
+    type Item = T;
+
+    fn task<E: Consume<T>>(
+        &self,
+        deployment: &TaskDeployment,
+        end: E,
+    ) -> Result<Box<dyn Task>, TaskFailure> {
+        self.0.task(deployment, end)
+    }
+
+    fn describe(&self, names: &mut Vec<&'static str>) {
+        self.0.describe(names);
+    }
+
+    fn start(&self) -> ChainStart<'_> {
+        self.0.start()
+    }
+}
+
+/// The format of files of CSV.
+pub(crate) struct Csv<T> {
+    format: CsvFormat,
+    record_type: PhantomData<fn() -> T>,
+}
+
+impl<T: Serialize + DeserializeOwned + Send + 'static> FileFormat for Csv<T> {
+    type Item = T;
+    type Reader = CsvReader<T>;
+
+    const NAME: &'static str = "read_csv";
+
+    fn borders(&self) -> impl Borders {
+        ScannedBorders::new(&self.format)
+    }
+
+    fn open(&self, range: FileRange, record_bytes_max: u64) -> Result<CsvReader<T>, ReadError> {
+        CsvReader::open(range, &self.format, record_bytes_max)
+    }
+}
+
+#[cfg(test)]
+mod tests;
