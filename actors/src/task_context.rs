@@ -12,7 +12,8 @@ use std::{
 };
 
 use regrow_protocol::{
-    Accumulators, FinishRecord, Split, StagedFile, TaskDeployment, TaskFailure, TaskMetrics,
+    ACCUMULATOR_BYTES_MAX, Accumulators, FinishRecord, Split, StagedFile, TaskDeployment,
+    TaskFailure, TaskMetrics,
 };
 use regrow_runtime::with_causes;
 use regrow_shuffle::{AttemptWriter, DataDirectory, WriteError};
@@ -75,6 +76,7 @@ impl AttemptContext {
 
     /// Closes all outputs and seals the finish record: the attempt is finished, whatever happens.
     pub(crate) fn seal(self, started: Instant) -> Result<FinishRecord, TaskFailure> {
+        check_accumulators(&self.accumulators)?;
         let duration = started.elapsed().as_millis();
         let metrics = TaskMetrics {
             duration_ms: u64::try_from(duration).unwrap_or(u64::MAX),
@@ -148,6 +150,19 @@ impl TaskContext for AttemptContext {
     }
 }
 
+/// An attempt must not fill the log and the memory of the `JobMaster`.
+fn check_accumulators(accumulators: &Accumulators) -> Result<(), TaskFailure> {
+    let bytes = accumulators.bytes();
+    if bytes <= ACCUMULATOR_BYTES_MAX {
+        return Ok(());
+    }
+    Err(TaskFailure::unrecoverable(format!(
+        "the {} accumulators of the task take {bytes} bytes, at most {ACCUMULATOR_BYTES_MAX} are \
+         kept of one task: use fewer names or smaller values, or write them to a file",
+        accumulators.len()
+    )))
+}
+
 /// What a refused write means for the attempt.
 fn write_failure(error: WriteError) -> TaskFailure {
     match error {
@@ -167,7 +182,7 @@ fn write_failure(error: WriteError) -> TaskFailure {
 mod tests {
     use std::io;
 
-    use regrow_protocol::RunId;
+    use regrow_protocol::{Accumulator, OpaqueBytes, RunId};
     use regrow_shuffle::DiskError;
 
     use super::*;
@@ -187,5 +202,17 @@ mod tests {
         assert_eq!(write_failure(released), TaskFailure::Cancelled);
         let defect = WriteError::NoSuchSubpartition { output: 3, subpartition: 1 };
         assert!(matches!(write_failure(defect), TaskFailure::Unrecoverable { .. }));
+    }
+
+    #[test]
+    fn an_attempt_with_too_large_accumulators_fails_with_the_limit() {
+        let mut accumulators = Accumulators::default();
+        let value = |bytes| Accumulator::Custom(vec![OpaqueBytes(vec![0; bytes])]);
+        accumulators.add("sketch", value(60 << 10));
+        assert_eq!(check_accumulators(&accumulators), Ok(()));
+        accumulators.add("sketch", value(60 << 10));
+        let failure = check_accumulators(&accumulators).unwrap_err();
+        let TaskFailure::Unrecoverable { message } = failure else { panic!("{failure}") };
+        assert!(message.contains(&ACCUMULATOR_BYTES_MAX.to_string()), "{message}");
     }
 }

@@ -15,6 +15,7 @@ mod execution;
 mod finish_record;
 mod job_id;
 mod messages;
+mod opaque_bytes;
 mod random_id;
 mod split;
 mod stable_hash;
@@ -22,7 +23,9 @@ mod subpartition_bytes;
 mod task_failure;
 mod varint;
 
-pub use accumulators::{Accumulator, Accumulators};
+pub use accumulators::{
+    ACCUMULATOR_BYTES_MAX, Accumulator, AccumulatorKind, Accumulators, CollectedRecords,
+};
 pub use codec::{DecodeError, EncodeError, decode, encode};
 pub use deployment::{
     InputGate, OutputSpec, PinnedSplits, ProducerPartition, SinkTarget, SubpartitionRange,
@@ -39,6 +42,7 @@ pub use messages::{
     Inventory, ReportAnswer, RunStanding, ToJobMaster, ToShuffleService, ToTaskExecutor,
     WorkerDescription,
 };
+pub use opaque_bytes::OpaqueBytes;
 pub use random_id::{DataDirectoryId, RandomIdError, RunId, SubmissionId, WorkerId};
 pub use split::{Split, SplitId};
 pub use stable_hash::StableHasher;

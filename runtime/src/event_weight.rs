@@ -1,6 +1,6 @@
 //! About how much room an event takes, without encoding it.
 
-use regrow_protocol::FinishRecord;
+use regrow_protocol::{Accumulator, FinishRecord};
 
 use crate::{CoordinatorDelta, JobEvent, RecoveryDecision, ResetReason, VertexReset};
 
@@ -69,15 +69,26 @@ fn resets_bytes(resets: &[VertexReset]) -> u64 {
 fn finish_bytes(record: &FinishRecord) -> u64 {
     let outputs: u64 =
         record.outputs.iter().map(|output| ITEM_BYTES + output.subpartition_bytes.room()).sum();
-    let listed = record.staged_files.len() + record.accumulators.iter().count();
-    FINISH_BYTES + outputs + items_bytes(listed) + 5 * record.splits.len() as u64
+    let listed = record.staged_files.len() + record.accumulators.len();
+    let accumulated = accumulated_bytes(record);
+    FINISH_BYTES + outputs + items_bytes(listed) + accumulated + 5 * record.splits.len() as u64
 }
 
 fn row_bytes(record: &FinishRecord) -> u64 {
     let outputs: u64 =
         record.outputs.iter().map(|output| ROW_BYTES + output.subpartition_bytes.room()).sum();
-    let numbers = record.inputs.len() + record.splits.len() + record.accumulators.iter().count();
-    ROW_BYTES + outputs + items_bytes(record.staged_files.len()) + 5 * numbers as u64
+    let numbers = record.inputs.len() + record.splits.len() + record.accumulators.len();
+    let accumulated = accumulated_bytes(record);
+    ROW_BYTES + outputs + items_bytes(record.staged_files.len()) + accumulated + 5 * numbers as u64
+}
+
+/// What accumulators hold that are no numbers.
+fn accumulated_bytes(record: &FinishRecord) -> u64 {
+    let large = |value: &Accumulator| match value {
+        Accumulator::Sum(_) | Accumulator::Min(_) | Accumulator::Max(_) => 0,
+        Accumulator::Custom(_) | Accumulator::Collected(_) => value.bytes(),
+    };
+    record.accumulators.iter().map(|(_, value)| large(value)).sum()
 }
 
 fn delta_bytes(delta: &CoordinatorDelta) -> u64 {

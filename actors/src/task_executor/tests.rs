@@ -76,7 +76,7 @@ fn a_task_runs_is_sealed_and_reported() {
         );
         assert_eq!(record.metrics.duration_ms, 2_000);
         assert_eq!((record.metrics.records_out, record.metrics.bytes_out), (6, 26));
-        assert_eq!(record.accumulators.get("runs"), Some(Accumulator::Sum(1)));
+        assert_eq!(record.accumulators.get("runs"), Some(&Accumulator::Sum(1)));
         assert_eq!(record.outputs.len(), 2);
         assert_eq!(record.outputs[1].records, 3);
         assert_eq!(bench.files().len(), 3, "two partitions and a finish record");
@@ -92,7 +92,7 @@ fn a_consumer_reads_what_a_producer_wrote() {
         bench.hear_finish().await;
         bench.submit(consumer(attempt(1, 0)));
         let record = bench.hear_finish().await;
-        assert_eq!(record.accumulators.get("bytes"), Some(Accumulator::Sum(13)));
+        assert_eq!(record.accumulators.get("bytes"), Some(&Accumulator::Sum(13)));
         assert_eq!((record.metrics.records_in, record.metrics.bytes_in), (3, 13));
         assert_eq!(record.inputs, [InputId(3)]);
     });

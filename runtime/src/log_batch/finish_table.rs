@@ -155,7 +155,7 @@ impl FinishTableWriter {
             table.push_output(output);
         }
         for (_, value) in accumulators.iter() {
-            table.accumulators.push_signed(value.value());
+            finish_kind::push(value, &mut table.accumulators);
         }
         table.split_count.push(splits.len() as u64);
         for SplitId(split) in splits {
@@ -274,7 +274,7 @@ impl FinishTable {
             });
         }
         for (name, kind) in accumulators {
-            record.accumulators.add(name, kind.of(self.accumulators.take_signed()?));
+            record.accumulators.add(name, kind.take(&mut self.accumulators)?);
         }
         let record = Arc::new(record);
         Ok(JobEvent::ExecutionVertexFinished { worker, data_directory, record })

@@ -1,7 +1,12 @@
 //! What many finishes have in common.
 
-use regrow_protocol::{Accumulator, DataSetId, Epoch, FinishRecord, JobVertexId, PlanId, RunId};
+use regrow_protocol::{
+    Accumulator, CollectedRecords, DataSetId, Epoch, FinishRecord, JobVertexId, OpaqueBytes,
+    PlanId, RunId,
+};
 use serde::{Deserialize, Serialize};
+
+use crate::log_batch::column::{Garbled, Items};
 
 /// What is the same in all finishes of a vertex, as long as it is planned and led in one way.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,6 +29,8 @@ pub(super) enum AccumulatorKind {
     Sum,
     Min,
     Max,
+    Custom,
+    Collected,
 }
 
 /// What mostly tells kinds apart.
@@ -69,21 +76,57 @@ impl FinishKind {
 }
 
 impl AccumulatorKind {
-    pub(super) const fn of(self, value: i64) -> Accumulator {
-        match self {
-            Self::Sum => Accumulator::Sum(value),
-            Self::Min => Accumulator::Min(value),
-            Self::Max => Accumulator::Max(value),
+    /// Takes a value of this kind, as [`push`] wrote it.
+    pub(super) fn take(self, items: &mut Items) -> Result<Accumulator, Garbled> {
+        Ok(match self {
+            Self::Sum => Accumulator::Sum(items.take_signed()?),
+            Self::Min => Accumulator::Min(items.take_signed()?),
+            Self::Max => Accumulator::Max(items.take_signed()?),
+            Self::Custom => {
+                let mut values = Vec::new();
+                for _ in 0..items.take()? {
+                    values.push(OpaqueBytes(items.take_bytes()?));
+                }
+                Accumulator::Custom(values)
+            }
+            Self::Collected => Accumulator::Collected(CollectedRecords {
+                records: items.take()?,
+                record_type: items.take_text()?,
+                bytes: OpaqueBytes(items.take_bytes()?),
+            }),
+        })
+    }
+}
+
+/// Appends a value, without its kind.
+pub(super) fn push(value: &Accumulator, items: &mut Items) {
+    match value {
+        Accumulator::Sum(number) | Accumulator::Min(number) | Accumulator::Max(number) => {
+            items.push_signed(*number);
+        }
+        Accumulator::Custom(values) => {
+            items.push(values.len() as u64);
+            for value in values {
+                items.push_bytes(&value.0);
+            }
+        }
+        Accumulator::Collected(collected) => {
+            let CollectedRecords { records, record_type, bytes } = collected;
+            items.push(*records);
+            items.push_bytes(record_type.as_bytes());
+            items.push_bytes(&bytes.0);
         }
     }
 }
 
-impl From<Accumulator> for AccumulatorKind {
-    fn from(accumulator: Accumulator) -> Self {
+impl From<&Accumulator> for AccumulatorKind {
+    fn from(accumulator: &Accumulator) -> Self {
         match accumulator {
             Accumulator::Sum(_) => Self::Sum,
             Accumulator::Min(_) => Self::Min,
             Accumulator::Max(_) => Self::Max,
+            Accumulator::Custom(_) => Self::Custom,
+            Accumulator::Collected(_) => Self::Collected,
         }
     }
 }

@@ -1,5 +1,8 @@
 use proptest::prelude::*;
-use regrow_protocol::{Accumulator, DataSetId, Epoch, JobVertexId, PlanId, RunId, decode, encode};
+use regrow_protocol::{
+    Accumulator, CollectedRecords, DataSetId, Epoch, JobVertexId, OpaqueBytes, PlanId, RunId,
+    decode, encode,
+};
 
 use super::*;
 
@@ -136,6 +139,22 @@ fn log_1_a_table_that_tells_of_more_than_it_holds_is_garbled() {
     }
 }
 
+fn accumulator(kind: u8, value: i64) -> Accumulator {
+    let bytes =
+        || OpaqueBytes(value.to_be_bytes()[..usize::from(value.to_be_bytes()[7] % 9)].to_vec());
+    match kind {
+        0 => Accumulator::Sum(value),
+        1 => Accumulator::Min(value),
+        2 => Accumulator::Max(value),
+        3 => Accumulator::Custom(vec![bytes(); usize::from(value.to_be_bytes()[6] % 3)]),
+        _ => Accumulator::Collected(CollectedRecords {
+            records: value.unsigned_abs(),
+            record_type: value.to_string(),
+            bytes: bytes(),
+        }),
+    }
+}
+
 fn any_record() -> impl Strategy<Value = FinishRecord> {
     let attempt = (0..3_u32, any::<u32>(), 0..3_u32, 0..3_u64);
     let numbers = prop::collection::vec(any::<u64>(), 6);
@@ -143,7 +162,7 @@ fn any_record() -> impl Strategy<Value = FinishRecord> {
         prop::collection::vec(any::<u64>(), 0..3),
         prop::collection::vec(any::<u32>(), 0..4),
         prop::collection::vec((any::<u64>(), any::<u32>()), 0..3),
-        prop::collection::vec(("[ab]", any::<i64>(), 0..3_u8), 0..3),
+        prop::collection::vec(("[ab]", any::<i64>(), 0..5_u8), 0..3),
         prop::collection::vec((any::<u32>(), ".{0,9}"), 0..3),
     );
     (attempt, numbers, lists).prop_map(|(attempt, numbers, lists)| {
@@ -170,8 +189,7 @@ fn any_record() -> impl Strategy<Value = FinishRecord> {
         };
         record.outputs = (0..).zip(outputs).map(output).collect();
         for (name, value, kind) in accumulators {
-            let kinds = [Accumulator::Sum, Accumulator::Min, Accumulator::Max];
-            record.accumulators.add(&name, kinds[usize::from(kind)](value));
+            record.accumulators.add(&name, accumulator(kind, value));
         }
         let file = |(sink, name): (u32, String)| StagedFile {
             sink,
