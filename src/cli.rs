@@ -1,5 +1,6 @@
 //! The command line.
 
+mod accumulator_text;
 mod config_command;
 mod console;
 mod demo_command;
@@ -9,7 +10,7 @@ mod generate_command;
 mod generated_text;
 mod launcher;
 mod look_commands;
-mod output_check;
+pub(crate) mod output_check;
 mod progress;
 mod recovery_summary;
 mod run_command;
@@ -23,6 +24,7 @@ use clap::{
 };
 use tracing_subscriber::EnvFilter;
 
+pub(crate) use self::run_flags::data_directory_default;
 use self::{
     config_command::ConfigFlags,
     console::Console,

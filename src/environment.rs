@@ -2,6 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    collections::BTreeSet,
     path::{Path, PathBuf},
 };
 
@@ -30,6 +31,8 @@ pub(crate) struct BuiltJob {
     pub(crate) operators: Vec<Box<dyn VertexOperator>>,
     /// Files and directories that it reads.
     pub(crate) inputs: Vec<InputPath>,
+    /// Names under which records are given back.
+    pub(crate) collected: BTreeSet<String>,
     /// What is wrong with the job, if anything; the first such thing.
     pub(crate) defect: Option<String>,
 }
@@ -118,6 +121,15 @@ impl Environment {
 
     pub(crate) fn note_defect(&self, defect: String) {
         self.job.borrow_mut().defect.get_or_insert(defect);
+    }
+
+    /// Notes that records are collected as `name`, which must be said once.
+    pub(crate) fn note_collected(&self, name: &str) {
+        if !self.job.borrow_mut().collected.insert(name.to_owned()) {
+            self.note_defect(format!(
+                "the job collects two data sets as {name:?}: give each its own name"
+            ));
+        }
     }
 
     /// Whether the job depends on the working directory.

@@ -31,7 +31,12 @@ impl Jobs {
         A: Args + Serialize + DeserializeOwned,
         F: Fn(&Environment, A) -> Result<(), String> + Send + Sync + 'static,
     {
-        self.by_name.insert(name.to_owned(), RegisteredJob::new(builder));
+        self.insert(name, RegisteredJob::new(builder));
+    }
+
+    /// Adds a registered job, in place of one of the same name.
+    pub(crate) fn insert(&mut self, name: &str, job: RegisteredJob) {
+        self.by_name.insert(name.to_owned(), job);
     }
 
     /// The job called `name`, or what to say when there is none.

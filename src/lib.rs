@@ -31,25 +31,33 @@
 //! - Builders do no input or output, and the same arguments give the same job graph.
 //! - Memory of a task is bounded by its grant: what is larger goes to its output or to disk.
 
+mod accumulators;
 mod aggregation;
 mod byte_count;
 mod cancel_check;
 mod chain;
 mod cli;
+mod collect;
 mod data_set;
 mod environment;
 mod exchange;
+mod job;
 mod job_arguments;
+mod job_result;
 mod jobs;
 mod join;
 mod key_table;
 mod keyed_data_set;
+mod local_runner;
 mod nearest;
 mod operators;
+pub mod prelude;
 mod program;
 mod program_factory;
 mod record;
 mod registered_job;
+mod run_error;
+mod run_request;
 mod sinks;
 mod sort;
 mod sources;
@@ -61,20 +69,28 @@ mod test_job;
 #[cfg(test)]
 mod word_count_tests;
 
+pub use accumulators::{Accumulator, Accumulators, ReadError};
 pub use aggregation::{BorrowedKey, ComputedKey, KeyOf, Number};
 pub use chain::{Chain, ChainStart, Consume, DiscoverSplits};
+pub use collect::COLLECTED_BYTES_MAX;
 pub use data_set::DataSet;
 pub use environment::Environment;
 pub use exchange::RecordInput;
+pub use job::Job;
+pub use job_result::JobResult;
 pub use join::{Inner, Join, JoinOn, LeftOuter};
 pub use keyed_data_set::KeyedDataSet;
+pub use local_runner::{LocalRunner, local};
 pub use operators::{
     Emitter, Filter, FlatMap, FlatMapText, Indeterminate, Map, MapPartition, PartitionFunction,
     TextEmitter,
 };
 pub use program::{Program, built_in_program, program};
 pub use record::{Record, RecordError};
-pub use regrow_runtime::Determinacy;
+pub use regrow_actors::launch::{CancelHandle, LaunchError, RunUpdate};
+pub use regrow_protocol::{ACCUMULATOR_BYTES_MAX, JobId, RunId};
+pub use regrow_runtime::{Determinacy, JobState, JobStatus, RecoveryReport, VertexStatus};
+pub use run_error::RunError;
 pub use sinks::{CsvOptions, Sinks, Written};
 pub use sort::{AddedKey, KeyFunction, KeyParts, ReturnedKey, SortKey, SortedInput};
 pub use sources::{

@@ -5,7 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use clap::{ArgMatches, Args, Command};
+use clap::{ArgMatches, Args, Command, error::ErrorKind};
 use regrow_protocol::{decode, encode};
 use regrow_runtime::with_causes;
 use serde::{Serialize, de::DeserializeOwned};
@@ -34,8 +34,21 @@ impl RegisteredJob {
     {
         let parse = |matches: &ArgMatches| {
             let arguments = A::from_arg_matches(matches)?;
-            encode(&arguments)
-                .map_err(|error| clap::Error::raw(clap::error::ErrorKind::Io, with_causes(&error)))
+            encode(&arguments).map_err(|error| clap::Error::raw(ErrorKind::Io, with_causes(&error)))
+        };
+        let (augment, parse): (_, Parse) = (A::augment_args, Box::new(parse));
+        Self { augment, parse, ..Self::without_command_line(builder) }
+    }
+
+    /// Registers a builder for a program that gives the arguments by itself.
+    pub(crate) fn without_command_line<A, F>(builder: F) -> Self
+    where
+        A: DeserializeOwned,
+        F: Fn(&Environment, A) -> Result<(), String> + Send + Sync + 'static,
+    {
+        let parse = |_: &ArgMatches| {
+            let reason = "the job has no arguments on the command line";
+            Err(clap::Error::raw(ErrorKind::Io, reason))
         };
         let build = move |environment: &Environment, arguments: &[u8]| {
             let arguments = decode(arguments).map_err(|error| {
@@ -43,7 +56,7 @@ impl RegisteredJob {
             })?;
             builder(environment, arguments)
         };
-        Self { augment: A::augment_args, parse: Box::new(parse), build: Box::new(build) }
+        Self { augment: |command| command, parse: Box::new(parse), build: Box::new(build) }
     }
 
     /// Adds the job's arguments to its command.

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use regrow_actors::task::TaskContext as _;
 use regrow_protocol::{
-    DataSetId, JobVertexId, OutputSpec, PinnedSplits, SinkTarget, Split, SubpartitionRange,
-    TaskFailure,
+    Accumulators, DataSetId, JobVertexId, OutputSpec, PinnedSplits, SinkTarget, Split,
+    SubpartitionRange, TaskFailure,
 };
 use regrow_runtime::{Distribution, JobEdge, Parallelism};
 
@@ -26,6 +27,7 @@ pub(crate) struct TestJob {
     tasks: Vec<u32>,
     /// What was staged: sink, final name, content.
     files: Vec<(u32, String, Vec<u8>)>,
+    accumulators: Accumulators,
 }
 
 impl TestJob {
@@ -36,7 +38,14 @@ impl TestJob {
         let job = environment.into_job();
         assert_eq!(job.defect, None);
         job.graph.validate().unwrap();
-        Self { job, memory_bytes, blocks: BTreeMap::new(), tasks: Vec::new(), files: Vec::new() }
+        Self {
+            job,
+            memory_bytes,
+            blocks: BTreeMap::new(),
+            tasks: Vec::new(),
+            files: Vec::new(),
+            accumulators: Accumulators::default(),
+        }
     }
 
     /// Runs all vertices; gives the lines of all files that sink 0 staged, in the order of names.
@@ -51,11 +60,20 @@ impl TestJob {
 
     /// Runs all vertices; gives all that was staged, ascending by sink and name.
     pub(crate) fn files(mut self) -> Result<Vec<(u32, String, Vec<u8>)>, TaskFailure> {
-        for vertex in (0..).map(JobVertexId).take(self.job.graph.vertices.len()) {
-            self.run_vertex(vertex)?;
-        }
+        self.run()?;
         self.files.sort();
         Ok(self.files)
+    }
+
+    /// Runs all vertices; gives what they accumulated.
+    pub(crate) fn accumulators(mut self) -> Result<Accumulators, TaskFailure> {
+        self.run()?;
+        Ok(self.accumulators)
+    }
+
+    fn run(&mut self) -> Result<(), TaskFailure> {
+        let vertices = 0..self.job.graph.vertices.len();
+        (0..).map(JobVertexId).take(vertices.len()).try_for_each(|vertex| self.run_vertex(vertex))
     }
 
     fn run_vertex(&mut self, vertex: JobVertexId) -> Result<(), TaskFailure> {
@@ -131,6 +149,7 @@ impl TestJob {
     }
 
     fn keep(&mut self, subtask: u32, mut context: TestContext) {
+        self.accumulators.merge(context.accumulators());
         for (output, subpartition, block) in std::mem::take(&mut context.written) {
             let data_set = context.deployment.outputs[output].data_set;
             self.blocks.entry((data_set, subtask, subpartition)).or_default().push(block);

@@ -121,7 +121,9 @@ fn of_an_ended_job_events_and_recoveries_stay_and_the_store_is_gone() {
          --kill-jobmaster-at 50%",
     );
     let result = answer.json();
-    assert_fields(&result, &["duration_ms", "error", "job_id", "recoveries", "run_id", "state"]);
+    let expected =
+        ["accumulators", "duration_ms", "error", "job_id", "recoveries", "run_id", "state"];
+    assert_fields(&result, &expected);
     assert_eq!((&result["job_id"], &result["error"]), (&"x".into(), &Value::Null));
     assert!(answer.err.starts_with("job x\n"), "{}", answer.err);
     assert_recovery(&sandbox.fine("recovery x --json").json_lines());

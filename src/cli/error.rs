@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::run_request::Refusal;
+
 /// How a command ends without success; each variant is an exit code.
 #[derive(Debug, Error)]
 pub(crate) enum CliError {
@@ -28,5 +30,11 @@ impl CliError {
             Self::Cancelled => 3,
             Self::Arguments(error) => u8::try_from(error.exit_code()).unwrap_or(2),
         }
+    }
+}
+
+impl From<Refusal> for CliError {
+    fn from(Refusal(reason): Refusal) -> Self {
+        Self::Usage(reason)
     }
 }

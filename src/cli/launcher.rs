@@ -9,7 +9,7 @@ use regrow_actors::launch::{CancelHandle, LaunchError, LocalResult, LocalRun, Ru
 use regrow_runtime::{JobState, RecoveryReport, with_causes};
 use serde_json::json;
 
-use super::{console::Console, error::CliError, progress::Progress};
+use super::{accumulator_text, console::Console, error::CliError, progress::Progress};
 
 /// Exit code after a second Ctrl-C, as shells have it for an interrupt.
 const INTERRUPTED: i32 = 130;
@@ -90,11 +90,15 @@ pub(crate) fn report(
             "duration_ms": u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX),
             "recoveries": outcome.recoveries,
             "error": outcome.error,
+            "accumulators": accumulator_text::object(&outcome.accumulators),
         });
         console.result(&object.to_string());
     }
     if !quiet {
         console.say(&last_line(result));
+        for line in accumulator_text::lines(&outcome.accumulators) {
+            console.say(&line);
+        }
     }
     match outcome.state {
         JobState::Finished => Ok(()),

@@ -7,21 +7,18 @@ use std::{
 
 use clap::{ArgMatches, FromArgMatches as _};
 use regrow_actors::{
-    archive::Archive,
     launch::{InterruptedRun, InterruptedRuns, LocalRun, interrupted_runs, sweep},
     task::TaskFactory as _,
 };
 use regrow_protocol::JobId;
-use regrow_runtime::{JobState, with_causes};
+use regrow_runtime::with_causes;
 
-use super::{
-    console::Console,
-    error::CliError,
-    launcher,
-    output_check::{check_free, check_inputs_stay},
-    run_flags::RunFlags,
+use super::{console::Console, error::CliError, launcher, run_flags::RunFlags};
+use crate::{
+    job_arguments::JobArguments,
+    program_factory::ProgramFactory,
+    run_request::{absolute, check_output, random_job, recorded_arguments, working_directory},
 };
-use crate::{job_arguments::JobArguments, program_factory::ProgramFactory};
 
 /// Interrupted runs that are named at most.
 const NAMED_RUNS_MAX: usize = 10;
@@ -64,10 +61,9 @@ pub(crate) fn run(
         resume(named, interrupted, &flags, console)?
     } else {
         let request = fresh(&factory, named, &flags)?;
-        if !is_known(&request.job, &interrupted, &data_directory) {
-            let graph = factory.build(&request.job_name, &request.arguments);
-            check_free(&graph.map_err(CliError::Usage)?.sinks)?;
-        }
+        let graph =
+            factory.build(&request.job_name, &request.arguments).map_err(CliError::Usage)?;
+        check_output(&request.job, &graph.sinks, &interrupted, &data_directory)?;
         name_interrupted(&interrupted, &request.job, &data_directory, program, console);
         request
     };
@@ -100,30 +96,12 @@ fn arguments(
     overwrite: bool,
 ) -> Result<Vec<u8>, CliError> {
     let job = factory.jobs().find(name).map_err(CliError::Usage)?;
-    let mut arguments = JobArguments {
+    let arguments = JobArguments {
         working_directory: Some(working_directory()?),
         overwrite,
         arguments: job.parse(matches)?,
     };
-    let wrong = |error| CliError::Usage(format!("job {name} cannot be built: {error}"));
-    let (built, used_working_directory) = job.build(&arguments).map_err(wrong)?;
-    if overwrite && built.graph.sinks.is_empty() {
-        return Err(CliError::Usage(format!(
-            "--overwrite has no meaning for job {name}, which writes no files"
-        )));
-    }
-    check_inputs_stay(&built.inputs, &built.graph.sinks)?;
-    if !used_working_directory {
-        arguments.working_directory = None;
-    }
-    arguments.to_bytes().map_err(CliError::Usage)
-}
-
-/// Whether a run of this job id goes on, or finished and gives its result again.
-fn is_known(job: &JobId, interrupted: &[InterruptedRun], data_directory: &Path) -> bool {
-    let archived = Archive::new(data_directory).read(job).ok().flatten();
-    interrupted.iter().any(|run| run.job == *job)
-        || archived.is_some_and(|archived| archived.outcome.state == JobState::Finished)
+    Ok(recorded_arguments(name, job, arguments)?)
 }
 
 fn fresh(
@@ -223,24 +201,6 @@ fn quoted(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// A job id of 128 random bits.
-pub(crate) fn random_job() -> Result<JobId, CliError> {
-    let mut bits = [0; 16];
-    getrandom::fill(&mut bits)
-        .map_err(|error| CliError::Failed(format!("cannot get random bits: {error}")))?;
-    Ok(JobId::from_bits(u128::from_le_bytes(bits)))
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, CliError> {
-    std::path::absolute(path)
-        .map_err(|error| CliError::Usage(format!("cannot find {}: {error}", path.display())))
-}
-
-fn working_directory() -> Result<PathBuf, CliError> {
-    std::env::current_dir()
-        .map_err(|error| CliError::Usage(format!("cannot tell the working directory: {error}")))
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl DataFlags {
             let mut named = self.settings.iter().rev().filter(|(key, _)| key == DATA_DIRECTORY_KEY);
             named.next().map(|(_, value)| PathBuf::from(value))
         };
-        self.data_dir.clone().or_else(from_setting).unwrap_or_else(|| PathBuf::from(DATA_DIRECTORY))
+        self.data_dir.clone().or_else(from_setting).unwrap_or_else(data_directory_default)
     }
 
     /// The options of a job, as `recorded` settings and then these flags say.
@@ -109,6 +109,11 @@ impl DataFlags {
             &[data_directory_option()],
         )
     }
+}
+
+/// Where runs are kept unless told.
+pub(crate) fn data_directory_default() -> PathBuf {
+    PathBuf::from(DATA_DIRECTORY)
 }
 
 /// The setting that names the data directory, as the table of options has it.

@@ -76,7 +76,6 @@ where
     }
 
     fn finish(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
-        self.emitter.pass_on(&mut self.end, context)?;
-        self.end.finish(context)
+        self.emitter.finish(&mut self.end, context)
     }
 }

@@ -79,6 +79,10 @@ where
 {
     fn consume(&mut self, record: &I, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
         (self.function)(record, &mut self.emitter);
+        if self.emitter.is_too_large() {
+            // It fails the attempt.
+            return self.emitter.hand_over(context);
+        }
         if self.emitter.bytes() < BATCH_BYTES {
             return Ok(());
         }
@@ -87,6 +91,7 @@ where
 
     fn finish(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
         self.pass_on(context)?;
+        self.emitter.hand_over(context)?;
         self.end.finish(context)
     }
 }

@@ -2,12 +2,18 @@
 
 use std::ops::Range;
 
+use regrow_actors::task::TaskContext;
+use regrow_protocol::{Accumulator as Value, TaskFailure};
+
+use crate::accumulators::{Accumulator, Tally};
+
 /// Collects the texts that a `flat_map_text` makes of one record or several, in one buffer: without an
-/// allocation per text.
+/// allocation per text. And what it counts.
 #[derive(Default)]
 pub struct TextEmitter {
     text: String,
     records: Vec<Range<usize>>,
+    tally: Tally,
 }
 
 /// Byte classes of ASCII text: white space as Unicode has it.
@@ -46,6 +52,42 @@ impl TextEmitter {
             }
             position += length + 1;
         }
+    }
+
+    /// Adds `value` to the sum `name` of the job; the sum saturates.
+    #[inline]
+    pub fn add(&mut self, name: &str, value: i64) {
+        self.tally.count(name, Value::Sum(value));
+    }
+
+    /// Notes `value` as a candidate for the greatest value of `name` in the job.
+    #[inline]
+    pub fn max(&mut self, name: &str, value: i64) {
+        self.tally.count(name, Value::Max(value));
+    }
+
+    /// Notes `value` as a candidate for the least value of `name` in the job.
+    #[inline]
+    pub fn min(&mut self, name: &str, value: i64) {
+        self.tally.count(name, Value::Min(value));
+    }
+
+    /// The value `name` of this task, of a type of the program's own. The values of all tasks are
+    /// merged when the program reads the result; all accumulators of a task may take
+    /// [`ACCUMULATOR_BYTES_MAX`](crate::ACCUMULATOR_BYTES_MAX) bytes.
+    pub fn accumulator<T: Accumulator>(&mut self, name: &str) -> &mut T {
+        self.tally.accumulator(name)
+    }
+
+    /// Whether the attempt cannot finish, because of what is counted.
+    #[inline]
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.tally.is_too_large()
+    }
+
+    /// Gives the attempt what was counted.
+    pub(crate) fn hand_over(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
+        self.tally.hand_over(context)
     }
 
     /// Bytes that are collected.

@@ -121,6 +121,10 @@ impl<S: Source> ReadSplits for CustomReads<S> {
         self.emitter.pass_on(end, context)?;
         Ok(progress)
     }
+
+    fn end(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
+        self.emitter.hand_over(context)
+    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,11 @@ pub(super) trait ReadSplits: Send + 'static {
         end: &mut E,
         context: &mut dyn TaskContext,
     ) -> Result<SplitProgress, TaskFailure>;
+
+    /// All splits of the attempt were read.
+    fn end(&mut self, _context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
+        Ok(())
+    }
 }
 
 /// The task of a vertex that begins with a source.
@@ -58,6 +63,7 @@ impl<S: ReadSplits, E: Consume<S::Item>> Task for SplitTask<S, E> {
                     self.progress = SplitProgress::More;
                 }
                 Some(NextSplit::End) => {
+                    self.source.end(context)?;
                     self.end.finish(context)?;
                     return Ok(Step::Finished);
                 }

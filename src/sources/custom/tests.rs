@@ -49,7 +49,10 @@ impl SplitReader for Count {
 
     fn read(&mut self, out: &mut Emitter<u64>) -> Result<SplitProgress, SourceError> {
         while !out.is_full() {
-            let Some(next) = self.0.next() else { return Ok(SplitProgress::End) };
+            let Some(next) = self.0.next() else {
+                out.add("splits", 1);
+                return Ok(SplitProgress::End);
+            };
             if next == 5_000 {
                 Err(std::io::Error::other("the wire broke"))?;
             }
@@ -65,6 +68,14 @@ fn read(up_to: &[u64]) -> Result<Vec<u64>, TaskFailure> {
     let mut found: Vec<u64> = job.lines()?.iter().map(|line| line.parse().unwrap()).collect();
     found.sort_unstable();
     Ok(found)
+}
+
+#[test]
+fn what_a_reader_counts_is_that_of_all_its_splits() {
+    let source = Counts { up_to: vec![1_000, 0, 3, 7, 300], listing: Listing::Durable };
+    let job = TestJob::new(1 << 20, |environment| environment.read_from(source).write_csv("/out"));
+    let found = job.accumulators().unwrap();
+    assert_eq!(found.get("splits"), Some(&regrow_protocol::Accumulator::Sum(5)));
 }
 
 #[test]

@@ -1,0 +1,84 @@
+//! What is settled about a run before it is launched, by the command line or by a program.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use regrow_actors::{archive::Archive, launch::InterruptedRun};
+use regrow_protocol::JobId;
+use regrow_runtime::{JobState, SinkSpec};
+use thiserror::Error;
+
+use crate::{
+    cli::output_check::{check_free, check_inputs_stay},
+    job_arguments::JobArguments,
+    registered_job::RegisteredJob,
+};
+
+/// Why a run is refused before anything of it is there: what must change.
+#[derive(Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub(crate) struct Refusal(pub(crate) String);
+
+/// The arguments of a job as they are recorded, after the job was built once from them: without the
+/// working directory if the job does not depend on it, so that it is the same wherever it is started.
+pub(crate) fn recorded_arguments(
+    name: &str,
+    job: &RegisteredJob,
+    mut arguments: JobArguments,
+) -> Result<Vec<u8>, Refusal> {
+    let wrong = |error| Refusal(format!("job {name} cannot be built: {error}"));
+    let (built, used_working_directory) = job.build(&arguments).map_err(wrong)?;
+    if arguments.overwrite && built.graph.sinks.is_empty() {
+        return Err(Refusal(format!(
+            "--overwrite has no meaning for job {name}, which writes no files"
+        )));
+    }
+    check_inputs_stay(&built.inputs, &built.graph.sinks)
+        .map_err(|error| Refusal(error.to_string()))?;
+    if !used_working_directory {
+        arguments.working_directory = None;
+    }
+    arguments.to_bytes().map_err(Refusal)
+}
+
+/// Refuses a job that is new and whose output directories are in use.
+pub(crate) fn check_output(
+    job: &JobId,
+    sinks: &[SinkSpec],
+    interrupted: &[InterruptedRun],
+    data_directory: &Path,
+) -> Result<(), Refusal> {
+    if is_known(job, interrupted, data_directory) {
+        return Ok(());
+    }
+    check_free(sinks).map_err(|error| Refusal(error.to_string()))
+}
+
+/// Whether a run of this job id goes on, or finished and gives its result again.
+fn is_known(job: &JobId, interrupted: &[InterruptedRun], data_directory: &Path) -> bool {
+    let archived = Archive::new(data_directory).read(job).ok().flatten();
+    interrupted.iter().any(|run| run.job == *job)
+        || archived.is_some_and(|archived| archived.outcome.state == JobState::Finished)
+}
+
+/// A job id of 128 random bits.
+pub(crate) fn random_job() -> Result<JobId, Refusal> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits)
+        .map_err(|error| Refusal(format!("cannot get random bits: {error}")))?;
+    Ok(JobId::from_bits(u128::from_le_bytes(bits)))
+}
+
+/// `path` from the root on.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Refusal> {
+    let failed = |error: io::Error| Refusal(format!("cannot find {}: {error}", path.display()));
+    std::path::absolute(path).map_err(failed)
+}
+
+/// The directory from which relative paths are taken.
+pub(crate) fn working_directory() -> Result<PathBuf, Refusal> {
+    std::env::current_dir()
+        .map_err(|error| Refusal(format!("cannot tell the working directory: {error}")))
+}
