@@ -49,7 +49,7 @@ pub struct LocalRunner<'a> {
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let directory = tempfile::tempdir()?;
 /// # let input = directory.path().join("input.txt");
-/// # std::fs::write(&input, "some words, and words again\n")?;
+/// # std::fs::write(&input, "some words and more words\n")?;
 /// use regrow::prelude::*;
 ///
 /// fn words(env: &Environment, input: String) -> Written {
