@@ -3,9 +3,10 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    env, fs,
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
+    process::{Command, Stdio},
     thread,
 };
 
@@ -56,22 +57,25 @@ fn word_count(env: &Environment, paths: &Paths, fails: bool) -> (Written, Writte
 }
 
 struct Scene {
-    root: tempfile::TempDir,
+    root: PathBuf,
+    /// Removes the root; none in a child process, which only works there.
+    _owned: Option<tempfile::TempDir>,
 }
 
 impl Scene {
     fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let owned = tempfile::tempdir().unwrap();
+        let root = owned.path().to_owned();
         let lines: Vec<String> = (0..2_000).map(|n| format!("word{} and {n}", n % 7)).collect();
-        fs::create_dir(root.path().join("in")).unwrap();
+        fs::create_dir(root.join("in")).unwrap();
         for (index, lines) in lines.chunks(250).enumerate() {
-            fs::write(root.path().join(format!("in/{index}.txt")), lines.join("\n")).unwrap();
+            fs::write(root.join(format!("in/{index}.txt")), lines.join("\n")).unwrap();
         }
-        Self { root }
+        Self { root, _owned: Some(owned) }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.root.path().join(name)
+        self.root.join(name)
     }
 
     fn job_to(&self, output: &str) -> Job {
@@ -202,6 +206,45 @@ fn rule_1_1_an_interrupted_run_is_resumed_and_a_finished_one_gives_its_result_ag
     let again = scene.local().job_id("nightly").run(scene.job_to("out")).unwrap();
     scene.check(&again, "out");
     assert_eq!((again.run_id, again.was_stored), (first.run_id, true));
+    scene.check_nothing_left();
+}
+
+/// Names the directory of a child process, which is this test program again.
+const CHILD: &str = "REGROW_LIBRARY_TEST_SCENE";
+
+/// What a child process does: it runs the job until it is killed. Without a scene this is no child.
+#[test]
+fn child_process() {
+    let Some(root) = env::var_os(CHILD) else { return };
+    let scene = Scene { root: root.into(), _owned: None };
+    let runner = scene.local().job_id("killed").ledger(scene.path("ledger"));
+    let ended = runner.run(scene.job_that_may_fail("out", true));
+    panic!("the child runs until it is killed: {ended:?}");
+}
+
+#[test]
+fn rule_5_4_a_killed_process_loses_and_doubles_nothing_that_was_accumulated() {
+    let scene = Scene::new();
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "child_process"])
+        .env(CHILD, &scene.root)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let ends = || {
+        let ledger = fs::read_to_string(scene.path("ledger")).unwrap_or_default();
+        ledger.lines().filter(|line| line.ends_with(" end")).count()
+    };
+    while ends() < 6 {
+        assert!(child.try_wait().unwrap().is_none(), "the child runs until it is killed");
+        thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resumed = scene.local().job_id("killed").run(scene.job_to("out")).unwrap();
+    scene.check(&resumed, "out");
+    assert_eq!(resumed.recoveries, 1);
     scene.check_nothing_left();
 }
 
