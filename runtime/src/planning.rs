@@ -47,9 +47,12 @@ pub(crate) fn plan_vertex(
         .map(|(edge, statistics)| Input { distribution: edge.distribution, statistics })
         .collect();
     let bytes = all_to_all_bytes(vertex, &inputs);
+    let reads_splits = graph.vertices[vertex.0 as usize].coordinator.is_some();
     let parallelism = match declared(graph, vertex) {
         Parallelism::Fixed(parallelism) => parallelism,
-        Parallelism::Decided if inputs.is_empty() => source_parallelism(source_bytes, options),
+        Parallelism::Decided if inputs.is_empty() || reads_splits => {
+            source_parallelism(source_bytes, options)
+        }
         Parallelism::Decided => consumer_parallelism(&inputs, &bytes, options),
     };
     let cuts = even_cut::cut(&bytes, parallelism);

@@ -59,17 +59,17 @@ pub enum GraphError {
         /// Who reads it.
         consumer: JobVertexId,
     },
-    /// A vertex has both splits and inputs.
+    /// A vertex has both splits and an input that is divided among its subtasks.
     #[error(
-        "vertex {vertex} ({name}) reads splits and edge {edge}: only a vertex without inputs can \
-         read splits"
+        "vertex {vertex} ({name}) reads splits and edge {edge}: a vertex that reads splits can \
+         have no inputs but broadcast ones"
     )]
     CoordinatorWithInputs {
         /// Which one.
         vertex: JobVertexId,
         /// Its name.
         name: String,
-        /// The first edge that it reads.
+        /// The first such edge.
         edge: DataSetId,
     },
     /// A sink belongs to a vertex that is not there.

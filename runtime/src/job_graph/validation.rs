@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use regrow_protocol::{DataSetId, JobVertexId};
 
-use super::{GraphError, JobEdge, JobGraph, JobVertex, Parallelism};
+use super::{Distribution, GraphError, JobEdge, JobGraph, JobVertex, Parallelism};
 
 impl JobGraph {
     /// Most subtasks of a vertex: each is a few hundred bytes of log and of memory.
@@ -45,8 +45,10 @@ impl JobGraph {
             let JobEdge { producer, consumer, distribution: _ } = *edge;
             return Err(GraphError::NotForward { edge: id, producer, consumer });
         }
+        // What is broadcast is no part of the input that the coordinator hands out.
+        let is_divided = edge.distribution != Distribution::Broadcast;
         match self.vertex(edge.consumer) {
-            Some(vertex) if vertex.coordinator.is_some() => {
+            Some(vertex) if vertex.coordinator.is_some() && is_divided => {
                 Err(GraphError::CoordinatorWithInputs {
                     vertex: edge.consumer,
                     name: vertex.name.clone(),
@@ -105,7 +107,7 @@ const fn at_most(what: &'static str, found: usize, max: usize) -> Result<(), Gra
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CoordinatorKind, Determinacy, Distribution, SinkSpec};
+    use crate::{CoordinatorKind, Determinacy, SinkSpec};
 
     fn vertex(parallelism: Parallelism) -> JobVertex {
         JobVertex {
@@ -187,13 +189,17 @@ mod tests {
     }
 
     #[test]
-    fn a_vertex_with_inputs_reads_no_splits() {
+    fn a_vertex_that_reads_splits_has_no_inputs_but_broadcast_ones() {
         let mut graph = graph();
         graph.vertices[1].coordinator = Some(CoordinatorKind::Source);
+        graph.edges[0].distribution = Distribution::Broadcast;
+        assert_eq!(graph.validate(), Ok(()));
+        graph.edges.push(edge(0, 1));
         let error = graph.validate().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "vertex 1 (words) reads splits and edge 0: only a vertex without inputs can read splits"
+            "vertex 1 (words) reads splits and edge 1: a vertex that reads splits can have no \
+             inputs but broadcast ones"
         );
     }
 

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Determinacy, JobVertex};
+use crate::{CoordinatorKind, Determinacy, JobVertex};
 
 const MIB: u64 = 1 << 20;
 
@@ -98,6 +98,16 @@ fn a_consumer_of_broadcasts_alone_runs_once() {
     let plan = plan(&graph, &[measured(2, &[900 * MIB])]);
     assert_eq!(plan.parallelism, 1);
     assert_eq!(plan.input_range(0, 0).producers(), 0..2);
+}
+
+#[test]
+fn a_source_that_reads_a_broadcast_has_as_many_tasks_as_its_splits_ask_for() {
+    let mut graph = graph(&[2, 0], &[(0, 1, Distribution::Broadcast)]);
+    graph.vertices[1].coordinator = Some(CoordinatorKind::Source);
+    let (inputs, options) = ([measured(2, &[MIB])], Options::default());
+    let plan = plan_vertex(&graph, JobVertexId(1), &inputs, Some(160 * MIB), &options);
+    assert_eq!(plan.parallelism, 10);
+    assert_eq!(plan.inputs[0].len(), 1);
 }
 
 #[test]

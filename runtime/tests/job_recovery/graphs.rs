@@ -50,12 +50,12 @@ fn graph(rng: &mut Rng) -> JobGraph {
         let mut source = true;
         for producer in 0..id {
             if rng.chance(if producer + 1 == id { 70 } else { 20 }) {
-                source = false;
                 let distribution = match rng.below(4) {
                     0 => Distribution::Pointwise,
                     1 => Distribution::Broadcast,
                     _ => Distribution::AllToAll,
                 };
+                source &= distribution == Distribution::Broadcast;
                 let (producer, consumer) = (JobVertexId(producer), JobVertexId(id));
                 graph.edges.push(JobEdge { producer, consumer, distribution });
             }
