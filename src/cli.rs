@@ -7,6 +7,7 @@ mod demo_command;
 mod error;
 mod event_text;
 mod generate_command;
+mod generated_records;
 mod generated_text;
 mod launcher;
 mod look_commands;
@@ -16,6 +17,7 @@ mod recovery_summary;
 mod run_command;
 mod run_flags;
 mod stored_events;
+mod verify_command;
 
 use std::{ffi::OsString, process::ExitCode, sync::Arc};
 
@@ -33,6 +35,7 @@ use self::{
     generate_command::GenerateCommand,
     look_commands::{JobFlags, StoreCommand},
     run_flags::RunFlags,
+    verify_command::VerifyCommand,
 };
 use crate::{jobs::Jobs, program_factory::ProgramFactory};
 
@@ -84,6 +87,9 @@ enum CliCommand {
     /// Makes input for jobs
     #[command(subcommand)]
     Generate(GenerateCommand),
+    /// Checks the output of a sort
+    #[command(subcommand)]
+    Verify(VerifyCommand),
 }
 
 /// Does what `arguments` (the first is the program) ask for with a program's jobs.
@@ -127,6 +133,7 @@ fn dispatch(matches: &ArgMatches, console: &Arc<Console>) -> Result<(), CliError
         CliCommand::Config(flags) => config_command::config(&flags, console),
         CliCommand::Store(command) => look_commands::store(&command, console),
         CliCommand::Generate(command) => generate_command::generate(&command),
+        CliCommand::Verify(command) => verify_command::verify(&command, console),
     }
 }
 

@@ -8,7 +8,11 @@ use std::{
 
 use clap::{Args, Subcommand};
 
-use super::{error::CliError, generated_text::GeneratedText};
+use super::{
+    error::CliError,
+    generated_records::{RECORD_BYTES, write_records},
+    generated_text::GeneratedText,
+};
 use crate::byte_count::ByteCount;
 
 /// Bytes of a file that are buffered.
@@ -22,6 +26,12 @@ pub(crate) enum GenerateCommand {
   regrow generate text --bytes 64mb --output text.txt
   regrow generate text --bytes 1gb --files 8 --output text/")]
     Text(TextFlags),
+    /// Makes records of 100 bytes, lines that begin with a random key of 10 bytes, the same for the
+    /// same seed
+    #[command(after_help = "Examples:
+  regrow generate records --size 1gb --output records.bin
+  regrow generate records --size 1gb --files 16 --output records/")]
+    Records(RecordFlags),
 }
 
 /// Which text.
@@ -41,9 +51,32 @@ pub(crate) struct TextFlags {
     seed: u64,
 }
 
-/// `generate text`.
+/// Which records.
+#[derive(Debug, Args)]
+pub(crate) struct RecordFlags {
+    /// File to write, or directory with --files
+    #[arg(long, value_name = "PATH")]
+    output: PathBuf,
+    /// How much, such as 1gb: as many whole records as fit
+    #[arg(long, alias = "bytes", value_name = "SIZE", default_value = "64mb")]
+    size: ByteCount,
+    /// Make a directory with so many files, which have the records together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    files: Option<u32>,
+    /// Another seed gives other records
+    #[arg(long, value_name = "N", default_value_t = 42)]
+    seed: u64,
+}
+
+/// `generate`.
 pub(crate) fn generate(command: &GenerateCommand) -> Result<(), CliError> {
-    let GenerateCommand::Text(flags) = command;
+    match command {
+        GenerateCommand::Text(flags) => text(flags),
+        GenerateCommand::Records(flags) => records(flags),
+    }
+}
+
+fn text(flags: &TextFlags) -> Result<(), CliError> {
     let Some(files) = flags.files else {
         return write(&flags.output, flags.bytes.0, flags.seed);
     };
@@ -56,11 +89,34 @@ pub(crate) fn generate(command: &GenerateCommand) -> Result<(), CliError> {
     Ok(())
 }
 
+fn records(flags: &RecordFlags) -> Result<(), CliError> {
+    let records = flags.size.0 / RECORD_BYTES as u64;
+    let Some(files) = flags.files else {
+        return write_file(&flags.output, |out| write_records(flags.seed, 0, records, out));
+    };
+    fs::create_dir_all(&flags.output).map_err(|error| failed(&flags.output, &error))?;
+    let per_file = records.div_ceil(u64::from(files));
+    for file in 0..files {
+        let first = records.min(per_file * u64::from(file));
+        let end = records.min(first + per_file);
+        let path = flags.output.join(format!("part-{file:05}.bin"));
+        write_file(&path, |out| write_records(flags.seed, first, end, out))?;
+    }
+    Ok(())
+}
+
 /// Writes the text of `seed` to a file, in place of one that is there.
 pub(crate) fn write(path: &Path, bytes: u64, seed: u64) -> Result<(), CliError> {
+    write_file(path, |out| GeneratedText::new(seed).write(bytes, out))
+}
+
+fn write_file(
+    path: &Path,
+    content: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
+) -> Result<(), CliError> {
     let written = File::create(path).and_then(|file| {
         let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        GeneratedText::new(seed).write(bytes, &mut file)?;
+        content(&mut file)?;
         file.flush()
     });
     written.map_err(|error| failed(path, &error))
