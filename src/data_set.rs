@@ -25,8 +25,8 @@ pub struct DataSet<'env, C> {
     pub(crate) environment: &'env Environment,
     pub(crate) chain: C,
     /// What the vertex of the chain reads, for a chain that has no source.
-    inputs: Vec<VertexInput>,
-    parallelism: Parallelism,
+    pub(crate) inputs: Vec<VertexInput>,
+    pub(crate) parallelism: Parallelism,
 }
 
 impl<'env, C: Chain> DataSet<'env, C> {

@@ -5,6 +5,14 @@
 //! of a sink, in the order of their names, are sorted as one. What was decided is a partition like
 //! any other: it is kept, or made again, as recovery has it.
 //!
+//! ```text
+//! source: sample -> decide_ranges -> source, partition_by_range -> sort
+//! other:  records, sample -> decide_ranges -> partition_by_range -> sort
+//!                       \__________ records _________/
+//! ```
+//! A source is read twice, first a sample of it; so its records are written once, divided. Other
+//! records are written while they are sampled, and once more when they are divided.
+//!
 //! Records order by key, those of one key by their bytes, the form that they have in blocks. So the
 //! same records come in the same order, however they were divided among tasks, and whatever was
 //! spilled.
@@ -21,6 +29,7 @@ mod run;
 mod runs;
 mod sample_end;
 mod sampler;
+mod shared_chain;
 mod sort_key;
 mod sorted_input;
 mod sorter;
@@ -30,11 +39,11 @@ mod tests;
 use std::sync::Arc;
 
 use regrow_protocol::JobVertexId;
-use regrow_runtime::Distribution;
+use regrow_runtime::{CoordinatorKind, Distribution};
 
 use self::{
     decide_ranges::DecideRanges, range_partition::RangePartition, sample_end::SampleEnd,
-    sampler::Sample,
+    sampler::Sample, shared_chain::SharedChain,
 };
 pub(crate) use self::{entry::Entry, merge::Merge, runs::Runs};
 pub use self::{
@@ -43,7 +52,7 @@ pub use self::{
     sorted_input::SortedInput,
 };
 use crate::{
-    chain::Chain,
+    chain::{Chain, ChainStart},
     data_set::DataSet,
     environment::{Environment, VertexInput},
     exchange::RecordInput,
@@ -75,9 +84,35 @@ impl<'env, C: Chain> DataSet<'env, C> {
     fn sort<K: KeyFunction<C::Item>>(self, key: K) -> DataSet<'env, SortedInput<C::Item, K>> {
         let key = Arc::new(key);
         let environment = self.environment;
-        let producer = self.partition_written(&key);
+        let producer = if can_be_read_twice(&self.chain) {
+            self.partition_read(&key)
+        } else {
+            self.partition_written(&key)
+        };
         let input = VertexInput { producer, distribution: Distribution::AllToAll };
         DataSet::reading(environment, SortedInput::new(key), vec![input])
+    }
+
+    /// Samples the source, and divides the records as they are read.
+    fn partition_read<K: KeyFunction<C::Item>>(self, key: &Arc<K>) -> JobVertexId {
+        let Self { environment, chain, mut inputs, parallelism } = self;
+        let (sample, all) = SharedChain::pair(chain);
+        let of_samples = Arc::clone(key);
+        let samples = DataSet::reading(environment, sample, inputs.clone()).end(
+            "sample",
+            move |chain, deployment| {
+                chain.task(deployment, SampleEnd::new(deployment, Arc::clone(&of_samples)))
+            },
+        );
+        let ranges = decide_ranges(environment, samples);
+        let input = inputs.len();
+        inputs.push(VertexInput { producer: ranges, distribution: Distribution::Broadcast });
+        let key = Arc::clone(key);
+        let mut records = DataSet::reading(environment, all, inputs);
+        records.parallelism = parallelism;
+        records.end("partition_by_range", move |chain, deployment| {
+            chain.task(deployment, RangePartition::new(deployment, Arc::clone(&key), input))
+        })
     }
 
     /// Writes the records while they are sampled, and divides what was written.
@@ -101,6 +136,17 @@ impl<'env, C: Chain> DataSet<'env, C> {
                 chain.task(deployment, RangePartition::new(deployment, Arc::clone(&key), 1))
             },
         )
+    }
+}
+
+/// Whether a chain has a source that lists the same splits each time.
+fn can_be_read_twice(chain: &impl Chain) -> bool {
+    match chain.start() {
+        ChainStart::Splits(source) => match source.coordinator() {
+            CoordinatorKind::Source => true,
+            CoordinatorKind::OneListingSource => false,
+        },
+        ChainStart::Edges => false,
     }
 }
 

@@ -143,6 +143,22 @@ fn p2_word_count_survives_kills_and_what_is_done_to_its_store() {
 }
 
 #[test]
+fn p1_p2_a_sort_survives_kills_of_the_process() {
+    let sandbox = Sandbox::new();
+    sandbox.fine("generate records --size 4mb --output records");
+    let line = "run sort --input records --output sorted --slots 2 --ledger ledger --job-id x \
+                -D execution.batch.adaptive.auto-parallelism.default-source-parallelism=8 \
+                -D execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task=256kb";
+    run_through_kills(&sandbox, line, Duration::from_millis(700));
+    let summary = |line: &str| {
+        let found = sandbox.fine(line).json();
+        (found["records"].clone(), found["checksum"].clone())
+    };
+    let input = summary("verify checksum records --json");
+    assert_eq!(summary("verify sorted sorted --json"), input);
+}
+
+#[test]
 fn rule_6_2_a_process_killed_in_mid_commit_publishes_each_file_once() {
     for step in ["manifest", "part-00000.csv"] {
         let sandbox = Sandbox::new();
