@@ -12,10 +12,18 @@ use super::Accumulator;
 /// Room that a name takes in a task before its value is known; at least that of a finish record.
 const NAME_BYTES: u64 = 16;
 
+/// Numbers that are found without a search in most cases: more than most functions count.
+const QUICK_MAX: usize = 8;
+
 /// What the function of one operator counts in one attempt. It goes to the attempt's finish record
 /// when all records were seen.
 #[derive(Default)]
 pub(crate) struct Tally {
+    /// The first numbers that were counted, at most [`QUICK_MAX`].
+    quick: Vec<(String, Value)>,
+    /// Where the next number is expected: functions count in the same order again and again.
+    expected: usize,
+    /// All other numbers.
     numbers: Accumulators,
     custom: Vec<Custom>,
     /// Bytes of names, so that names made of data fail before they fill the memory.
@@ -34,6 +42,28 @@ impl Tally {
     /// Folds a number in.
     #[inline]
     pub(crate) fn count(&mut self, name: &str, value: Value) {
+        if let Some((known, present)) = self.quick.get_mut(self.expected)
+            && known == name
+            && fold(present, &value)
+        {
+            self.expected = (self.expected + 1) % self.quick.len();
+            return;
+        }
+        self.search(name, value);
+    }
+
+    fn search(&mut self, name: &str, value: Value) {
+        for (index, (known, present)) in self.quick.iter_mut().enumerate() {
+            if known == name && fold(present, &value) {
+                self.expected = (index + 1) % self.quick.len();
+                return;
+            }
+        }
+        if self.quick.len() < QUICK_MAX {
+            self.bytes += name.len() as u64 + NAME_BYTES;
+            self.quick.push((name.to_owned(), value));
+            return;
+        }
         let names = self.numbers.len();
         self.numbers.add(name, value);
         if self.numbers.len() > names {
@@ -68,14 +98,14 @@ impl Tally {
         Err(TaskFailure::unrecoverable(format!(
             "a function made {} accumulators, which take more than the {ACCUMULATOR_BYTES_MAX} \
              bytes that are kept of one task: use fewer names, or emit records and count those",
-            self.numbers.len() + self.custom.len()
+            self.quick.len() + self.numbers.len() + self.custom.len()
         )))
     }
 
     /// Gives all to the attempt, and forgets it.
     pub(crate) fn hand_over(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
         self.check()?;
-        let Self { numbers, custom, bytes: _ } = std::mem::take(self);
+        let Self { quick, numbers, custom, expected: _, bytes: _ } = std::mem::take(self);
         for (index, one) in custom.iter().enumerate() {
             if let Some(other) = custom[..index].iter().find(|other| other.name == one.name) {
                 return Err(TaskFailure::unrecoverable(format!(
@@ -85,6 +115,9 @@ impl Tally {
             }
         }
         let target = context.accumulators();
+        for (name, value) in quick {
+            target.add(&name, value);
+        }
         target.merge(&numbers);
         for Custom { name, value, encode, type_name } in custom {
             let bytes = encode(&*value).map_err(|error| {
@@ -96,6 +129,21 @@ impl Tally {
         }
         Ok(())
     }
+}
+
+/// Folds a number in, if it is of the same kind.
+#[inline]
+fn fold(present: &mut Value, value: &Value) -> bool {
+    match (present, value) {
+        (Value::Sum(a), Value::Sum(b)) => *a = a.saturating_add(*b),
+        (Value::Min(a), Value::Min(b)) => *a = (*a).min(*b),
+        (Value::Max(a), Value::Max(b)) => *a = (*a).max(*b),
+        (
+            Value::Sum(_) | Value::Min(_) | Value::Max(_) | Value::Custom(_) | Value::Collected(_),
+            _,
+        ) => return false,
+    }
+    true
 }
 
 impl Custom {
@@ -114,6 +162,7 @@ impl Custom {
 
 #[cfg(test)]
 mod tests {
+    use regrow_protocol::AccumulatorKind;
     use serde::{Deserialize, Serialize};
 
     use super::*;
@@ -152,6 +201,30 @@ mod tests {
         let bytes = encode(&Letters("ab".to_owned())).unwrap();
         assert_eq!(found.get("letters"), Some(&Value::Custom(vec![OpaqueBytes(bytes)])));
         assert_eq!(found.len(), 3);
+    }
+
+    #[test]
+    fn any_number_of_names_and_kinds_in_any_order_counts_right() {
+        let mut tally = Tally::default();
+        for round in 0..50_i64 {
+            for step in 0..20 {
+                let name = format!("name {}", (step * (round % 3 + 1)) % 20);
+                tally.count(&name, Value::Sum(1));
+                tally.count(&name, Value::Min(-round));
+            }
+        }
+        let mut context = TestContext::new(0);
+        tally.hand_over(&mut context).unwrap();
+        let found = context.accumulators();
+        assert_eq!(found.len(), 40);
+        let numbers = |kind| {
+            let each = (0..20).map(|index| found.find(&format!("name {index}"), kind).unwrap());
+            each.cloned().collect::<Vec<Value>>()
+        };
+        let sums = numbers(AccumulatorKind::Sum);
+        let total = sums.iter().map(|sum| if let Value::Sum(sum) = sum { *sum } else { 0 });
+        assert_eq!(total.sum::<i64>(), 1_000);
+        assert!(numbers(AccumulatorKind::Min).contains(&Value::Min(-49)));
     }
 
     #[test]
