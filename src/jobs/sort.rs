@@ -33,7 +33,12 @@ pub(crate) struct Sort {
 /// Builds the job.
 pub(crate) fn build(env: &Environment, arguments: Sort) -> Result<(), String> {
     env.read_records(&arguments.input, RECORD_BYTES)
-        .sort_by_key_parts(|record, key| key.add(&record[..KEY_BYTES]))
+        .sort_by_key_parts(|record, key| {
+            // Of a fixed length, so that its end need not be marked.
+            if let Some(first) = record.first_chunk::<KEY_BYTES>() {
+                key.add(first);
+            }
+        })
         .write_records(&arguments.output)
         .accept()
 }
