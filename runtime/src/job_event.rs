@@ -23,6 +23,9 @@ pub enum JobEvent {
         previous: PreviousLife,
         /// The end of what older epochs wrote; beyond it nothing of theirs exists.
         sealed: Option<LogPosition>,
+        /// Whether the log before it is gone or damaged: what it knew of re-runs is lost.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        log_lacks: bool,
     },
     /// What a life found and kept; before it is durable, a life only asks.
     RecoveryDecided(Box<RecoveryDecision>),

@@ -136,7 +136,12 @@ mod tests {
             json!({"epoch": 1_048_576, "sequence": 7, "event": "FailureDecided", "error": "no"})
         );
         let previous = PreviousLife::None;
-        let event = JobEvent::EpochStarted { epoch: Epoch::new(1, 0), previous, sealed: None };
+        let event = JobEvent::EpochStarted {
+            epoch: Epoch::new(1, 0),
+            previous,
+            sealed: None,
+            log_lacks: false,
+        };
         let stored = StoredEvent { event, ..stored };
         assert_eq!(event_json(&stored)["epoch"], 1_048_576);
         let stored = StoredEvent { event: JobEvent::CommitFinished, ..stored };

@@ -81,8 +81,11 @@ impl Recorded {
             JobEvent::JobSubmitted(_)
             | JobEvent::Snapshot { .. }
             | JobEvent::ResetTakenBack { .. } => {}
-            JobEvent::EpochStarted { epoch, previous, sealed: _ } => {
+            JobEvent::EpochStarted { epoch, previous, sealed: _, log_lacks } => {
                 self.facts.start_epoch(*epoch, previous);
+                if *log_lacks {
+                    self.facts.era = *epoch;
+                }
             }
             JobEvent::RecoveryDecided(decision) => self.apply_decision(decision),
             JobEvent::JobVertexInitialized { vertex, plan } => {

@@ -87,7 +87,7 @@ impl Job {
         let mut job = Self::begin(now, recorded, &life, Phase::Deciding(Box::new(recovering)));
         let mut out = Decision::default();
         job.record(JobEvent::JobSubmitted(Box::new(submission)), &mut out);
-        job.start_epoch(&life, &mut out);
+        job.start_epoch(&life, false, &mut out);
         let lsn = job.record(JobEvent::RecoveryDecided(Box::default()), &mut out);
         job.hold_action(lsn, Flush::Now, Action::AcknowledgeSubmission, &mut out);
         job.hold(lsn, Flush::Now, HeldAction::Activate, &mut out);
@@ -115,7 +115,8 @@ impl Job {
         if events.is_empty() {
             job.record(JobEvent::JobSubmitted(Box::new(submission)), &mut out);
         }
-        let started = job.start_epoch(&life, &mut out);
+        let log_lacks = events.is_empty() || life.log_damage.is_some();
+        let started = job.start_epoch(&life, log_lacks, &mut out);
         job.hold_action(started, Flush::Now, Action::AcknowledgeSubmission, &mut out);
         if job.recorded.facts.terminated.is_some() {
             job.conclude(started, &mut out);
@@ -127,11 +128,11 @@ impl Job {
         Ok((job, out))
     }
 
-    fn start_epoch(&mut self, life: &LifeStart, out: &mut Decision) -> crate::Lsn {
+    fn start_epoch(&mut self, life: &LifeStart, log_lacks: bool, out: &mut Decision) -> crate::Lsn {
         let LifeStart { epoch, previous, sealed, .. } = life;
         let (epoch, previous, sealed) = (*epoch, previous.clone(), *sealed);
         out.flush = Flush::Now;
-        self.record(JobEvent::EpochStarted { epoch, previous, sealed }, out)
+        self.record(JobEvent::EpochStarted { epoch, previous, sealed, log_lacks }, out)
     }
 
     fn fail_after_panics(&mut self, previous: &PreviousLife, out: &mut Decision) {

@@ -237,6 +237,31 @@ fn rule_5_5_a_proof_counts_only_with_the_inputs_that_count() {
 }
 
 #[test]
+fn rule_5_13_a_proof_older_than_the_log_has_not_read_what_ran_after_it() {
+    let mut bench = Bench::new(stages(&[1, 1]));
+    bench.run_worker(1, 1);
+    let producer = bench.submitted()[0];
+    bench.finish(producer);
+    bench.persist();
+    let consumer = bench.submitted()[0];
+    let report = bench.sealed(consumer);
+    bench.kill_and_damage(0);
+    bench.persist();
+    bench.run_worker(3, 1);
+    bench.pass(Duration::from_secs(30));
+    bench.persist();
+    bench.persist();
+    let again = bench.submitted()[0];
+    assert_eq!(again.vertex, JobVertexId(0));
+    bench.finish_on(3, again);
+    bench.reconnect(1, vec![report]);
+    bench.persist();
+    let answers = bench.answers();
+    assert!(answers.contains(&(consumer, ReportAnswer::Superseded)), "{answers:?}");
+    assert_eq!(bench.submitted()[0].vertex, JobVertexId(1));
+}
+
+#[test]
 fn rule_5_12_a_life_whose_log_lost_its_workers_waits_for_what_one_holds() {
     let mut bench = Bench::new(stages(&[2, 1]));
     bench.run_worker(1, 2);

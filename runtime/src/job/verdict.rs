@@ -3,7 +3,10 @@
 use regrow_protocol::{ExecutionVertexId, FinishRecord};
 
 use super::{
-    input_ids::InputIds, partition_tracker::PartitionTracker, proofs::Proof, recorded::Recorded,
+    input_ids::InputIds,
+    partition_tracker::PartitionTracker,
+    proofs::Proof,
+    recorded::{Finish, Recorded, SubtaskRecord},
 };
 use crate::CoordinatorDelta;
 
@@ -66,13 +69,20 @@ fn has_read_what_counts(
     {
         return false;
     }
+    // Input ids tell re-runs apart only as far back as the log does. What is older than the log has
+    // not read what is accepted if that began in a later life.
+    let era = recorded.facts.era;
+    let may_be_read = |finish: &Finish| finish.record.attempt.epoch <= epoch;
+    let counted = |record: &SubtaskRecord| {
+        record.had_finish && (epoch >= era || record.finish.as_ref().is_some_and(may_be_read))
+    };
     recorded.graph().inputs(subtask.vertex).enumerate().all(|(input, (_, edge))| {
         let producer = recorded.vertex(edge.producer);
         let Some(range) = recorded.input_range(subtask, input) else { return false };
-        recorded.is_complete(edge.producer)
-            || range.producers().all(|index| {
-                producer.subtasks.get(index as usize).is_some_and(|record| record.had_finish)
-            })
+        (epoch >= era && recorded.is_complete(edge.producer))
+            || range
+                .producers()
+                .all(|index| producer.subtasks.get(index as usize).is_some_and(counted))
     })
 }
 

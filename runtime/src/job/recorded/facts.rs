@@ -20,6 +20,10 @@ pub(in crate::job) struct Facts {
     pub(in crate::job) epoch: Epoch,
     /// Number of epochs so far.
     pub(in crate::job) lives: u32,
+    /// The first epoch of which the log tells all: of attempts before it, nobody knows which others
+    /// they had read.
+    #[serde(default)]
+    pub(in crate::job) era: Epoch,
     /// Position after the `RecoveryDecided` of the newest epoch.
     pub(in crate::job) decided: Option<Lsn>,
     pub(in crate::job) vertices: Vec<VertexRecord>,
@@ -123,6 +127,7 @@ impl Facts {
             submission,
             epoch: Epoch::default(),
             lives: 0,
+            era: Epoch::default(),
             decided: None,
             vertices,
             workers: BTreeMap::new(),

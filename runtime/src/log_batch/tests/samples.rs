@@ -139,7 +139,7 @@ fn submitted() -> JobEvent {
 
 fn epoch_started(previous: PreviousLife) -> JobEvent {
     let sealed = LogPosition { segment: 1, sequence: 70, checksum: 0xdead_beef };
-    JobEvent::EpochStarted { epoch: EPOCH, previous, sealed: Some(sealed) }
+    JobEvent::EpochStarted { epoch: EPOCH, previous, sealed: Some(sealed), log_lacks: false }
 }
 
 fn recovery_decided() -> JobEvent {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use regrow_protocol::{
     Epoch, ExecutionAttemptId, ExecutionVertexId, FinishRecord, JobVertexId, Split, SplitId,
 };
-use regrow_runtime::{CoordinatorDelta, CoordinatorKind, Determinacy, JobEvent};
+use regrow_runtime::{CoordinatorDelta, CoordinatorKind, JobEvent};
 
 use super::{Faults, World, oracles::accepted};
 use crate::graphs::dependents;
@@ -52,19 +52,6 @@ impl World {
     fn has_one_listing(&self, vertex: JobVertexId) -> bool {
         let vertex = &self.submission.graph.vertices[vertex.0 as usize];
         vertex.coordinator == Some(CoordinatorKind::OneListingSource)
-    }
-
-    /// Whether no attempt can be taken for one of a life whose log is gone, with other content: each
-    /// vertex depends on a listing, or always writes the same.
-    pub(super) fn tells_lives_apart(&self) -> bool {
-        let graph = &self.submission.graph;
-        let ids = (0..).map(JobVertexId).take(graph.vertices.len());
-        let listed = ids.filter(|id| self.has_one_listing(*id));
-        let told: BTreeSet<JobVertexId> = listed.flat_map(|id| dependents(graph, id)).collect();
-        (0..).map(JobVertexId).zip(&graph.vertices).all(|(id, vertex)| {
-            let same = vertex.determinacy == Determinacy::Determinate;
-            told.contains(&id) || (same && vertex.coordinator.is_none())
-        })
     }
 
     fn events(&self) -> impl DoubleEndedIterator<Item = &JobEvent> + Clone {
