@@ -35,6 +35,7 @@ mod sorted_input;
 mod sorter;
 #[cfg(test)]
 mod tests;
+mod uncounted;
 
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ use regrow_runtime::{CoordinatorKind, Distribution};
 
 use self::{
     decide_ranges::DecideRanges, range_partition::RangePartition, sample_end::SampleEnd,
-    sampler::Sample, shared_chain::SharedChain,
+    sampler::Sample, shared_chain::SharedChain, uncounted::Uncounted,
 };
 pub(crate) use self::{entry::Entry, merge::Merge, runs::Runs};
 pub use self::{
@@ -61,6 +62,9 @@ use crate::{
 impl<'env, C: Chain> DataSet<'env, C> {
     /// Sorts all records by the key that `key` returns: those of the first task come first, then
     /// those of the second, and so on. Records of the same key come in the order of their bytes.
+    ///
+    /// The functions between a source and a sort run twice for a small part of the input: first for
+    /// a sample of it, where what they count is not counted.
     ///
     /// Where a key would have to be copied, as a text out of a record,
     /// [`sort_by_key_parts`](Self::sort_by_key_parts) does without.
@@ -101,7 +105,8 @@ impl<'env, C: Chain> DataSet<'env, C> {
         let samples = DataSet::reading(environment, sample, inputs.clone()).end(
             "sample",
             move |chain, deployment| {
-                chain.task(deployment, SampleEnd::new(deployment, Arc::clone(&of_samples)))
+                let end = SampleEnd::new(deployment, Arc::clone(&of_samples));
+                Ok(Box::new(Uncounted(chain.task(deployment, end)?)))
             },
         );
         let ranges = decide_ranges(environment, samples);

@@ -113,3 +113,19 @@ fn a_record_that_cannot_be_sorted_fails_the_job_for_good() {
     });
     assert!(matches!(job.lines(), Err(TaskFailure::Unrecoverable { .. })));
 }
+
+#[test]
+fn p2_what_functions_count_before_a_sort_counts_once() {
+    let file = input("c\na\nb\n");
+    let job = TestJob::new(1 << 20, |env| {
+        env.read_text(file.path())
+            .flat_map(|line, out| {
+                out.add("lines", 1);
+                out.emit(line.to_owned());
+            })
+            .sort_by_key(String::clone)
+            .write_csv("/out")
+    });
+    let found = job.accumulators().unwrap();
+    assert_eq!(found.get("lines"), Some(&regrow_protocol::Accumulator::Sum(3)));
+}
