@@ -1,5 +1,6 @@
 //! The jobs that a program offers, and those that come with Regrow.
 
+pub(crate) mod join;
 pub(crate) mod sort;
 pub(crate) mod stages;
 pub(crate) mod word_count;
@@ -22,6 +23,7 @@ impl Jobs {
     pub(crate) fn built_in() -> Self {
         let mut jobs = Self::default();
         jobs.add("wordcount", word_count::build);
+        jobs.add("join", join::build);
         jobs.add("sort", sort::build);
         jobs.add("stages", stages::build);
         jobs

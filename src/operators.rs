@@ -7,6 +7,7 @@ mod flat_map_text;
 mod indeterminate;
 mod map;
 mod map_partition;
+mod prepare;
 mod text_emitter;
 
 pub use emitter::Emitter;
@@ -16,6 +17,7 @@ pub use flat_map_text::FlatMapText;
 pub use indeterminate::Indeterminate;
 pub use map::Map;
 pub use map_partition::{MapPartition, PartitionFunction};
+pub(crate) use prepare::Prepare;
 pub use text_emitter::TextEmitter;
 
 #[cfg(test)]

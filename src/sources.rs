@@ -15,6 +15,7 @@ mod source;
 mod split_task;
 mod text;
 
+pub(crate) use csv::first_row;
 pub use csv::{CsvFormat, CsvSource};
 pub use custom::CustomSource;
 pub(crate) use input_path::InputPath;

@@ -6,7 +6,10 @@ mod csv_reader;
 mod record_scanner;
 mod scanned_borders;
 
-use std::{marker::PhantomData, path::Path};
+use std::{
+    marker::PhantomData,
+    path::{Path, PathBuf},
+};
 
 use regrow_actors::task::Task;
 use regrow_protocol::{TaskDeployment, TaskFailure};
@@ -18,6 +21,7 @@ use super::{
     file_range::FileRange,
     file_source::{FileFormat, FileSource},
     file_splits::Borders,
+    input_path::InputPath,
     read_error::ReadError,
 };
 use crate::{
@@ -25,6 +29,9 @@ use crate::{
     data_set::DataSet,
     environment::Environment,
 };
+
+/// Longest first row that is looked at before a task begins.
+const FIRST_ROW_BYTES_MAX: u64 = 1 << 20;
 
 /// Files of CSV as records of type `T`.
 pub struct CsvSource<T>(FileSource<Csv<T>>);
@@ -63,6 +70,27 @@ impl Environment {
         let csv = Csv { format, record_type: PhantomData };
         DataSet::from_source(self, CsvSource(FileSource::new(self.input(path.as_ref()), csv)))
     }
+}
+
+/// The path of the one file of `input`, and its first row, without fields if there is none.
+pub(crate) fn first_row(
+    input: &InputPath,
+    format: &CsvFormat,
+) -> Result<(PathBuf, Vec<String>), String> {
+    let files = input.list()?;
+    let [file] = files.as_slice() else {
+        let paths: Vec<_> = files.iter().map(|file| file.path.display().to_string()).collect();
+        return Err(format!("one file is needed where there are several: {}", paths.join(", ")));
+    };
+    let range = if file.is_gzip() {
+        FileRange::whole(file)
+    } else {
+        FileRange::new(file, 0, file.stamp.bytes, 1)
+    };
+    let reader = CsvReader::<()>::open(range, format, FIRST_ROW_BYTES_MAX)
+        .map_err(|error| error.to_string())?;
+    let fields = reader.head().into_iter().flatten().map(str::to_owned).collect();
+    Ok((file.path.clone(), fields))
 }
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Chain for CsvSource<T> {

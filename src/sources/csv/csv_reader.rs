@@ -64,6 +64,11 @@ impl<T> CsvReader<T> {
         Ok(this)
     }
 
+    /// The first row of the file; none of a file without rows.
+    pub(super) fn head(&self) -> Option<&StringRecord> {
+        self.head.as_ref()
+    }
+
     fn begin(
         range: FileRange,
         format: &CsvFormat,
