@@ -97,3 +97,12 @@ pub use sources::{
     CsvFormat, CsvSource, CustomSource, Listing, NumberReader, Numbers, RecordSource, Source,
     SourceError, SourceSplit, SplitProgress, SplitReader, TextSource,
 };
+
+/// Compiles and runs what the guide and the README show.
+#[cfg(doctest)]
+mod shown {
+    #[doc = include_str!("../docs/guide.md")]
+    struct Guide;
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+}
