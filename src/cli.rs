@@ -11,7 +11,6 @@ mod generated_records;
 mod generated_text;
 mod launcher;
 mod look_commands;
-pub(crate) mod output_check;
 mod progress;
 mod recovery_summary;
 mod run_command;

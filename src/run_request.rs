@@ -1,5 +1,7 @@
 //! What is settled about a run before it is launched, by the command line or by a program.
 
+mod output_check;
+
 use std::{
     io,
     path::{Path, PathBuf},
@@ -10,11 +12,8 @@ use regrow_protocol::JobId;
 use regrow_runtime::{JobState, SinkSpec};
 use thiserror::Error;
 
-use crate::{
-    cli::output_check::{check_free, check_inputs_stay},
-    job_arguments::JobArguments,
-    registered_job::RegisteredJob,
-};
+use self::output_check::{check_free, check_inputs_stay};
+use crate::{job_arguments::JobArguments, registered_job::RegisteredJob};
 
 /// Why a run is refused before anything of it is there: what must change.
 #[derive(Debug, PartialEq, Eq, Error)]
@@ -35,8 +34,7 @@ pub(crate) fn recorded_arguments(
             "--overwrite has no meaning for job {name}, which writes no files"
         )));
     }
-    check_inputs_stay(&built.inputs, &built.graph.sinks)
-        .map_err(|error| Refusal(error.to_string()))?;
+    check_inputs_stay(&built.inputs, &built.graph.sinks)?;
     if !used_working_directory {
         arguments.working_directory = None;
     }
@@ -53,7 +51,7 @@ pub(crate) fn check_output(
     if is_known(job, interrupted, data_directory) {
         return Ok(());
     }
-    check_free(sinks).map_err(|error| Refusal(error.to_string()))
+    check_free(sinks)
 }
 
 /// Whether a run of this job id goes on, or finished and gives its result again.

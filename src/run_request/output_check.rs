@@ -7,18 +7,18 @@ use std::{
 
 use regrow_runtime::SinkSpec;
 
-use super::error::CliError;
+use super::Refusal;
 use crate::sources::InputPath;
 
 /// Checks that the directories of `sinks` are free, unless they may be overwritten. It spares a user
 /// a job that was accepted only to fail; what happens later is judged when the job begins.
-pub(crate) fn check_free(sinks: &[SinkSpec]) -> Result<(), CliError> {
+pub(crate) fn check_free(sinks: &[SinkSpec]) -> Result<(), Refusal> {
     for sink in sinks.iter().filter(|sink| !sink.overwrite) {
         let found = first_visible(Path::new(&sink.directory)).map_err(|error| {
-            CliError::Usage(format!("cannot list the output directory {}: {error}", sink.directory))
+            Refusal(format!("cannot list the output directory {}: {error}", sink.directory))
         })?;
         if let Some(found) = found {
-            return Err(CliError::Usage(format!(
+            return Err(Refusal(format!(
                 "the output directory {} is not empty: it holds {found:?}; choose another directory, \
                  or pass --overwrite to replace its part files",
                 sink.directory
@@ -30,7 +30,7 @@ pub(crate) fn check_free(sinks: &[SinkSpec]) -> Result<(), CliError> {
 
 /// Checks that no sink overwrites what the job reads: its part files would replace the input, and
 /// those without a successor would be removed.
-pub(crate) fn check_inputs_stay(inputs: &[InputPath], sinks: &[SinkSpec]) -> Result<(), CliError> {
+pub(crate) fn check_inputs_stay(inputs: &[InputPath], sinks: &[SinkSpec]) -> Result<(), Refusal> {
     for sink in sinks.iter().filter(|sink| sink.overwrite) {
         // What is not there can neither be read nor replaced.
         let Ok(directory) = fs::canonicalize(&sink.directory) else { continue };
@@ -39,7 +39,7 @@ pub(crate) fn check_inputs_stay(inputs: &[InputPath], sinks: &[SinkSpec]) -> Res
                 .is_ok_and(|input| input == directory || input.parent() == Some(&*directory))
         };
         if let Some(input) = inputs.iter().flat_map(InputPath::found).find(holds) {
-            return Err(CliError::Usage(format!(
+            return Err(Refusal(format!(
                 "the output directory {} holds the input {}, which --overwrite would replace; \
                  choose another directory for the output",
                 sink.directory,
