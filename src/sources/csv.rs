@@ -82,12 +82,7 @@ pub(crate) fn first_row(
         let paths: Vec<_> = files.iter().map(|file| file.path.display().to_string()).collect();
         return Err(format!("one file is needed where there are several: {}", paths.join(", ")));
     };
-    let range = if file.is_gzip() {
-        FileRange::whole(file)
-    } else {
-        FileRange::new(file, 0, file.stamp.bytes, 1)
-    };
-    let reader = CsvReader::<()>::open(range, format, FIRST_ROW_BYTES_MAX)
+    let reader = CsvReader::<()>::open(FileRange::whole(file), format, FIRST_ROW_BYTES_MAX)
         .map_err(|error| error.to_string())?;
     let fields = reader.head().into_iter().flatten().map(str::to_owned).collect();
     Ok((file.path.clone(), fields))

@@ -132,12 +132,7 @@ mod tests {
         let path = directory.path().join(name);
         fs::write(&path, bytes).unwrap();
         let file = InputFile::look(path).unwrap();
-        let range = if file.is_gzip() {
-            FileRange::whole(&file)
-        } else {
-            FileRange::new(&file, 0, file.stamp.bytes, 1)
-        };
-        (directory, range)
+        (directory, FileRange::whole(&file))
     }
 
     fn content(range: &FileRange) -> Result<Vec<u8>, ReadError> {
@@ -151,6 +146,14 @@ mod tests {
                 return Ok(content);
             }
             content.extend_from_slice(&buffer[..read]);
+        }
+    }
+
+    #[test]
+    fn all_of_a_plain_file_is_read_and_an_empty_one_is_not_cut() {
+        for bytes in [&b""[..], b"one\n"] {
+            let (_directory, range) = listed("a", bytes);
+            assert_eq!(content(&range).unwrap(), bytes);
         }
     }
 

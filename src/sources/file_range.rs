@@ -28,9 +28,10 @@ impl FileRange {
         Self { path: file.path.clone(), start, end, stamp: Some(file.stamp), first_line }
     }
 
-    /// All of `file`, which is read from its beginning to wherever its end is.
+    /// All of `file`; a compressed one is read to wherever its content ends.
     pub(super) fn whole(file: &InputFile) -> Self {
-        Self::new(file, 0, u64::MAX, 1)
+        let end = if file.is_gzip() { u64::MAX } else { file.stamp.bytes };
+        Self::new(file, 0, end, 1)
     }
 
     /// How much there is to read of the file.

@@ -53,7 +53,7 @@ impl Borders for ScannedBorders {
 
 impl Scan {
     fn open(file: &InputFile, format: &CsvFormat) -> Result<Self, ReadError> {
-        let range = FileRange::new(file, 0, file.stamp.bytes, 1);
+        let range = FileRange::whole(file);
         Ok(Self {
             path: file.path.clone(),
             input: FileInput::open(&range, 0)?,
