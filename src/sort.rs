@@ -25,7 +25,7 @@ mod key_function;
 mod merge;
 mod quantiles;
 mod range_partition;
-mod run;
+mod run_reader;
 mod runs;
 mod sample_end;
 mod sampler;
@@ -46,12 +46,12 @@ use self::{
     decide_ranges::DecideRanges, range_partition::RangePartition, sample_end::SampleEnd,
     sampler::Sample, shared_chain::SharedChain, uncounted::Uncounted,
 };
-pub(crate) use self::{entry::Entry, merge::Merge, runs::Runs};
 pub use self::{
     key_function::{AddedKey, KeyFunction, ReturnedKey},
     sort_key::{KeyParts, SortKey},
     sorted_input::SortedInput,
 };
+pub(crate) use self::{merge::Merge, runs::Runs};
 use crate::{
     chain::{Chain, ChainStart},
     data_set::DataSet,

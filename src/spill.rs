@@ -1,30 +1,35 @@
 //! What operators keep in files of their attempt: entries of a key and a value.
 //!
 //! An entry is the length of its key and that of its value (LEB128 each), then both, without gaps.
-//! Blocks of keyed records have the same form.
+//! Blocks of keyed records have the same form. A file is a row of chunks (numbers are
+//! little-endian):
+//!
+//! | offset | bytes | content |
+//! |---|---|---|
+//! | 0 | 4 | length of the entries |
+//! | 4 | 4 | CRC32C of the entries |
+//! | 8 | | entries, whole ones |
 
 mod entry_reader;
 mod entry_writer;
+mod spill_file;
 
 use std::{io, path::Path};
 
 use regrow_protocol::TaskFailure;
 
-pub(crate) use entry_reader::EntryReader;
-pub(crate) use entry_writer::{EntryWriter, SpillFile};
-
+pub(crate) use self::{
+    entry_reader::{EntryReader, Position},
+    entry_writer::EntryWriter,
+    spill_file::SpillFile,
+};
 use crate::record::{read_number, write_number};
 
-/// Bytes that a file being read or written has in memory at most.
-const BUFFER_BYTES_MAX: usize = 64 << 10;
+/// Bytes in front of the entries of a chunk.
+const HEADER_BYTES: usize = 8;
 
-/// Bytes of it where memory is scarce.
-const BUFFER_BYTES_MIN: usize = 4 << 10;
-
-/// Bytes of buffer of each of `files` that share `memory_bytes`.
-pub(crate) fn buffer_bytes(memory_bytes: usize, files: usize) -> usize {
-    (memory_bytes / files.max(1)).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX)
-}
+/// Most bytes of the two lengths in front of an entry.
+pub(crate) const LENGTHS_BYTES_MAX: usize = 20;
 
 /// Appends an entry to a block.
 #[inline]
@@ -46,9 +51,9 @@ pub(crate) fn read_entry<'a>(block: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8]
     Some((key, value))
 }
 
-/// What a task says when its spill file at `path` cannot be written or read.
-fn failure(path: &Path, error: &io::Error) -> TaskFailure {
-    TaskFailure::task(format!("cannot use the spill file {}: {error}", path.display()))
+/// What a task says when it cannot use its spill file at `path`; another attempt may.
+fn failure(action: &str, path: &Path, error: &io::Error) -> TaskFailure {
+    TaskFailure::task(format!("cannot {action} the spill file {}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use regrow_protocol::TaskFailure;
 use super::{aggregate::Combining, state_table::StateTable};
 use crate::{
     cancel_check::CancelCheck,
-    sort::{Entry, Merge, Runs},
+    sort::{Merge, Runs},
 };
 
 /// Which part of a table's memory the merge of its runs may take.
@@ -49,7 +49,7 @@ impl<C: Combining> SortedStates<C> {
             check.count(context)?;
             bytes.clear();
             self.combining.write(state, &mut bytes)?;
-            run.write(Entry { key, record: &bytes })?;
+            run.write(key, &bytes)?;
         }
         states.table_mut().clear();
         self.runs.end(run, context)

@@ -13,11 +13,17 @@ use super::{
 };
 use crate::{
     cancel_check::CancelCheck,
-    spill::{EntryReader, SpillFile, buffer_bytes},
+    spill::{EntryReader, Position, SpillFile},
 };
 
-/// Which part of a join's memory marks and buffers may take each; the rest is for rows.
+/// Which part of a join's memory marks and chunks of files may take each; the rest is for rows.
 const SHARE: u64 = 8;
+
+/// Bytes of a chunk of a file, where there is much memory.
+const CHUNK_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of a chunk, where there is little.
+const CHUNK_BYTES_MIN: usize = 4 << 10;
 
 /// Left rows whose partners are looked for at once, where memory is scarce.
 const MARKS_MIN: u64 = 64 << 10;
@@ -35,7 +41,7 @@ pub(super) struct PartitionJoin<O> {
 /// Some rows of one side, with which those of the other are joined.
 struct Pass<'a> {
     /// Where the stretch begins.
-    offset: u64,
+    start: Position,
     table: &'a RowTable,
     /// Whether all other rows were there before.
     is_last: bool,
@@ -70,7 +76,7 @@ impl<O: JoinOutput> PartitionJoin<O> {
 
     /// Begins to divide a side.
     pub(super) fn side(&self, level: u32) -> SpilledSide {
-        SpilledSide::new(level, self.buffer_bytes())
+        SpilledSide::new(level, self.chunk_bytes())
     }
 
     /// Gives the output back.
@@ -134,7 +140,7 @@ impl<O: JoinOutput> PartitionJoin<O> {
         level: u32,
         context: &mut dyn TaskContext,
     ) -> Result<(), TaskFailure> {
-        if sides.build.file.bytes <= self.table_bytes() {
+        if sides.build.file.bytes() <= self.table_bytes() {
             let mut table = self.table();
             if self.load(&mut table, &sides.build.file, context)? {
                 return self.probe_all(&table, &sides, context);
@@ -146,7 +152,7 @@ impl<O: JoinOutput> PartitionJoin<O> {
         let Sides { build, probe, probe_side } = sides;
         let build = self.divide_build(build, level, context)?;
         let mut division = Division { build, probe: self.side(level) };
-        let mut reader = self.open(&probe.file, 0)?;
+        let mut reader = EntryReader::open(&probe.file)?;
         while reader.advance()? {
             self.check.count(context)?;
             self.divide_probe(&mut division, &row(&reader), context)?;
@@ -162,7 +168,7 @@ impl<O: JoinOutput> PartitionJoin<O> {
         context: &mut dyn TaskContext,
     ) -> Result<Vec<Option<SpilledRows>>, TaskFailure> {
         let mut divided = self.side(level);
-        let mut reader = self.open(&build.file, 0)?;
+        let mut reader = EntryReader::open(&build.file)?;
         while reader.advance()? {
             self.check.count(context)?;
             divided.write(&row(&reader), &mut self.numbers, context)?;
@@ -177,7 +183,7 @@ impl<O: JoinOutput> PartitionJoin<O> {
         file: &SpillFile,
         context: &mut dyn TaskContext,
     ) -> Result<bool, TaskFailure> {
-        let mut reader = self.open(file, 0)?;
+        let mut reader = EntryReader::open(file)?;
         while reader.advance()? {
             self.check.count(context)?;
             if !table.push(&row(&reader)) {
@@ -193,7 +199,7 @@ impl<O: JoinOutput> PartitionJoin<O> {
         sides: &Sides,
         context: &mut dyn TaskContext,
     ) -> Result<(), TaskFailure> {
-        let mut reader = self.open(&sides.probe.file, 0)?;
+        let mut reader = EntryReader::open(&sides.probe.file)?;
         while reader.advance()? {
             self.check.count(context)?;
             self.probe(table, sides.probe_side, &row(&reader), context)?;
@@ -208,24 +214,24 @@ impl<O: JoinOutput> PartitionJoin<O> {
         sides: &Sides,
         context: &mut dyn TaskContext,
     ) -> Result<(), TaskFailure> {
-        let mut offset = 0;
-        while offset < sides.probe.file.bytes {
-            offset = self.join_stretch(sides, offset, context)?;
+        let mut next = Some(Position::default());
+        while let Some(start) = next {
+            next = self.join_stretch(sides, start, context)?;
         }
         Ok(())
     }
 
     /// Joins a stretch of the probe: in a join that keeps left rows as many of them as can be
-    /// marked, else all. Gives the offset of its end.
+    /// marked, else all. Says where the next stretch begins.
     fn join_stretch(
         &mut self,
         sides: &Sides,
-        offset: u64,
+        start: Position,
         context: &mut dyn TaskContext,
-    ) -> Result<u64, TaskFailure> {
+    ) -> Result<Option<Position>, TaskFailure> {
         let mut found = Marks::default();
         let mut table = self.table();
-        let mut build = self.open(&sides.build.file, 0)?;
+        let mut build = EntryReader::open(&sides.build.file)?;
         let mut has_more = build.advance()?;
         loop {
             table.clear();
@@ -233,23 +239,24 @@ impl<O: JoinOutput> PartitionJoin<O> {
                 self.check.count(context)?;
                 has_more = build.advance()?;
             }
-            let pass = Pass { offset, table: &table, is_last: !has_more, found: &mut found };
-            let end = self.pass(sides, pass, context)?;
+            let pass = Pass { start, table: &table, is_last: !has_more, found: &mut found };
+            let next = self.pass(sides, pass, context)?;
             if !has_more {
-                return Ok(end);
+                return Ok(next);
             }
         }
     }
 
-    /// Joins a stretch of the probe with some rows of the other side. Gives the offset of its end.
+    /// Joins a stretch of the probe with some rows of the other side. Says where the next
+    /// stretch begins.
     fn pass(
         &mut self,
         sides: &Sides,
         mut pass: Pass<'_>,
         context: &mut dyn TaskContext,
-    ) -> Result<u64, TaskFailure> {
+    ) -> Result<Option<Position>, TaskFailure> {
         let rows = if O::KEEPS_LEFT { self.marks_max } else { u64::MAX };
-        let mut probe = self.open(&sides.probe.file, pass.offset)?;
+        let mut probe = EntryReader::open_at(&sides.probe.file, pass.start)?;
         for number in 0..rows {
             if !probe.advance()? {
                 break;
@@ -264,7 +271,7 @@ impl<O: JoinOutput> PartitionJoin<O> {
                 self.output.pairs(sides.probe_side, row.record, partners, context)?;
             }
         }
-        Ok(sides.probe.file.bytes - probe.bytes_left())
+        Ok(probe.next_position())
     }
 
     #[inline]
@@ -273,17 +280,13 @@ impl<O: JoinOutput> PartitionJoin<O> {
         if O::KEEPS_LEFT { self.output.alone(row.record, context) } else { Ok(()) }
     }
 
-    fn open(&self, file: &SpillFile, offset: u64) -> Result<EntryReader, TaskFailure> {
-        EntryReader::open(file, offset, self.buffer_bytes())
-    }
-
     fn table_bytes(&self) -> u64 {
         self.memory_bytes - 2 * (self.memory_bytes / SHARE)
     }
 
-    fn buffer_bytes(&self) -> usize {
-        let memory_bytes = usize::try_from(self.memory_bytes / SHARE).unwrap_or(usize::MAX);
-        buffer_bytes(memory_bytes, PARTITIONS)
+    fn chunk_bytes(&self) -> usize {
+        let chunks_bytes = usize::try_from(self.memory_bytes / SHARE).unwrap_or(usize::MAX);
+        (chunks_bytes / PARTITIONS).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)
     }
 }
 
@@ -301,7 +304,7 @@ impl Pass<'_> {
 impl Sides {
     /// Lets the larger file go by.
     fn keep_the_smaller(&mut self) {
-        if self.probe.file.bytes >= self.build.file.bytes {
+        if self.probe.file.bytes() >= self.build.file.bytes() {
             return;
         }
         std::mem::swap(&mut self.probe, &mut self.build);

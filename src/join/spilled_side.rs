@@ -12,7 +12,7 @@ use crate::spill::{EntryWriter, SpillFile};
 /// Rows of one side that are being divided among files by key.
 pub(super) struct SpilledSide {
     level: u32,
-    buffer_bytes: usize,
+    chunk_bytes: usize,
     parts: [Option<Part>; PARTITIONS],
 }
 
@@ -40,9 +40,9 @@ pub(super) struct Division {
 pub(super) struct FileNumbers(u64);
 
 impl SpilledSide {
-    /// Begins to divide rows by the hashes of a level. Each file has a buffer.
-    pub(super) fn new(level: u32, buffer_bytes: usize) -> Self {
-        Self { level, buffer_bytes, parts: [const { None }; PARTITIONS] }
+    /// Begins to divide rows by the hashes of a level. Of each file, a chunk is in memory.
+    pub(super) fn new(level: u32, chunk_bytes: usize) -> Self {
+        Self { level, chunk_bytes, parts: [const { None }; PARTITIONS] }
     }
 
     /// By the hashes of which level rows are divided.
@@ -61,8 +61,8 @@ impl SpilledSide {
         if part.is_none() {
             numbers.0 += 1;
             let name = format!("join-{}.rows", numbers.0);
-            let directory = context.spill_directory()?;
-            let writer = EntryWriter::create(directory, &name, self.buffer_bytes)?;
+            let path = context.spill_directory()?.join(name);
+            let writer = EntryWriter::create(path, self.chunk_bytes)?;
             *part = Some(Part { writer, hash: row.key.hash(), one_hash: true });
         }
         let Some(part) = part else { return Ok(()) };

@@ -141,19 +141,27 @@ impl<const KEEPS_LEFT: bool> JoinOutput for Collected<KEEPS_LEFT> {
     }
 }
 
-/// Joins rows of these keys, each of 1000 bytes and numbered, in the least memory.
-fn joined<const KEEPS_LEFT: bool>(left: &[u32], right: &[u32]) -> Vec<(u32, Option<u32>)> {
-    let mut context = TestContext::new(0);
-    let output = Collected::<KEEPS_LEFT> { pairs: Vec::new() };
-    let mut join = HashJoin::new(output, 1);
+/// Gives rows of these keys, each of 1000 bytes and numbered, to a join in the least memory.
+fn pushed<const KEEPS_LEFT: bool>(
+    left: &[u32],
+    right: &[u32],
+    context: &mut TestContext,
+) -> HashJoin<Collected<KEEPS_LEFT>> {
+    let mut join = HashJoin::new(Collected { pairs: Vec::new() }, 1);
     join.partitions.marks_max = 7;
     for (side, keys) in [(Side::Right, right), (Side::Left, left)] {
         for (number, key) in (0_u32..).zip(keys) {
             let mut record = number.to_le_bytes().to_vec();
             record.resize(1000, 0);
-            join.push(side, &Row::new(&key.to_le_bytes(), &record), &mut context).unwrap();
+            join.push(side, &Row::new(&key.to_le_bytes(), &record), context).unwrap();
         }
     }
+    join
+}
+
+fn joined<const KEEPS_LEFT: bool>(left: &[u32], right: &[u32]) -> Vec<(u32, Option<u32>)> {
+    let mut context = TestContext::new(0);
+    let join = pushed::<KEEPS_LEFT>(left, right, &mut context);
     let mut pairs = join.finish(&mut context).unwrap().pairs;
     let left_over = std::fs::read_dir(context.spill_directory().unwrap()).unwrap().count();
     assert_eq!(left_over, 0, "files of the join");
@@ -204,6 +212,22 @@ fn a_hot_key_among_others_and_sides_without_rows_are_joined() {
     check(&[], &mixed);
     check(&mixed, &[]);
     check(&mixed, &mixed[400..]);
+}
+
+#[test]
+fn a_row_that_was_damaged_on_disk_fails_the_attempt() {
+    let mut context = TestContext::new(0);
+    let keys: Vec<u32> = (0..600).collect();
+    let join = pushed::<false>(&keys, &keys, &mut context);
+    let directory = context.spill_directory().unwrap();
+    let file = directory.join("join-1.rows");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let Err(failure) = join.finish(&mut context) else { panic!("it was believed") };
+    assert!(matches!(&failure, TaskFailure::Task { .. }), "{failure:?}");
+    assert!(failure.to_string().contains("wrong checksum"), "{failure}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Records in memory that are to be sorted.
 
 use super::{entry::Entry, sort_key::prefix};
+use crate::spill::LENGTHS_BYTES_MAX;
 
 /// Bytes of a piece of memory, where there is much of it.
 const CHUNK_BYTES_MAX: usize = 1 << 20;
@@ -62,7 +63,7 @@ impl Arena {
     /// Adds an entry. An empty arena takes any.
     #[inline]
     pub(super) fn add(&mut self, entry: Entry<'_>) -> Result<(), Full> {
-        let bytes = Entry::HEADER_BYTES_MAX + entry.key.len() + entry.record.len();
+        let bytes = LENGTHS_BYTES_MAX + entry.key.len() + entry.record.len();
         let has_room = self
             .used
             .checked_sub(1)
@@ -126,9 +127,9 @@ impl Arena {
         self.index = index;
     }
 
-    /// How many entries there are.
-    pub(super) fn len(&self) -> usize {
-        self.index.len()
+    /// All entries, in the order that [`sort`](Self::sort) made.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.index.iter().map(|slot| self.entry(*slot))
     }
 
     /// The entry at `position` of the order that [`sort`](Self::sort) made.
@@ -168,10 +169,7 @@ mod tests {
     use super::*;
 
     fn content(arena: &Arena) -> Vec<(Vec<u8>, Vec<u8>)> {
-        (0..arena.len())
-            .map(|position| arena.get(position).unwrap())
-            .map(|entry| (entry.key.to_vec(), entry.record.to_vec()))
-            .collect()
+        arena.iter().map(|entry| (entry.key.to_vec(), entry.record.to_vec())).collect()
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! A record with its key, as the sorter keeps it in memory and on disk.
+//! A record with its key, as it is sorted.
 
 use crate::spill::{read_entry, write_entry};
 
@@ -13,18 +13,15 @@ pub(crate) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Most bytes of the two lengths in front.
-    pub(crate) const HEADER_BYTES_MAX: usize = 20;
-
-    /// Appends the length of the key, that of the record (LEB128), the key and the record.
+    /// Appends it to `bytes`, in the form of a spill file.
     #[inline]
-    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
+    pub(super) fn write(&self, bytes: &mut Vec<u8>) {
         write_entry(self.key, self.record, bytes);
     }
 
     /// Takes an entry off the front of `bytes`; none if there is no whole one.
     #[inline]
-    pub(crate) fn read(bytes: &mut &'a [u8]) -> Option<Self> {
+    pub(super) fn read(bytes: &mut &'a [u8]) -> Option<Self> {
         let (key, record) = read_entry(bytes)?;
         Some(Self { key, record })
     }

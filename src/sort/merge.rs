@@ -2,10 +2,8 @@
 
 use regrow_protocol::TaskFailure;
 
-use super::{
-    entry::Entry,
-    run::{Run, RunReader},
-};
+use super::{entry::Entry, run_reader::RunReader};
+use crate::spill::SpillFile;
 
 /// Runs that are being merged, by a tree of losers (Knuth, volume 3, 5.4.1): each inner node keeps
 /// the run that lost there, so that the next entry costs one comparison a level.
@@ -18,8 +16,9 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    /// Begins to merge runs, of which there is at least one. Their files are gone when it is.
-    pub(super) fn open(runs: Vec<Run>) -> Result<Self, TaskFailure> {
+    /// Begins to merge runs, of which there is at least one. Their disk space
+    /// is free when the merge is gone.
+    pub(super) fn open(runs: Vec<SpillFile>) -> Result<Self, TaskFailure> {
         let runs = runs.into_iter().map(RunReader::open).collect::<Result<Vec<_>, _>>()?;
         let count = runs.len();
         let mut merge = Self { runs, losers: vec![0; count], winner: 0 };

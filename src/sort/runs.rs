@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use regrow_actors::task::TaskContext;
 use regrow_protocol::TaskFailure;
 
-use super::{
-    arena::Arena,
-    merge::Merge,
-    run::{Run, RunWriter},
+use super::{arena::Arena, merge::Merge};
+use crate::{
+    cancel_check::CancelCheck,
+    spill::{EntryWriter, SpillFile},
 };
 
 /// Runs that are merged at once: each has a file open and a chunk in memory.
@@ -20,15 +20,12 @@ const CHUNK_BYTES_MAX: u64 = 256 << 10;
 /// Bytes of a chunk, where there is little.
 const CHUNK_BYTES_MIN: u64 = 4 << 10;
 
-/// Entries that are merged between two looks at the cancel flag.
-const ENTRIES_PER_CHECK: usize = 4096;
-
 /// Sorted runs in the spill directory of an attempt. Those of a level have about the same length,
 /// and when there are as many as are merged at once, they become one of the next level: so each
 /// entry is written once a level.
 #[derive(Debug)]
 pub(crate) struct Runs {
-    levels: Vec<Vec<Run>>,
+    levels: Vec<Vec<SpillFile>>,
     fan_in: usize,
     chunk_bytes: usize,
     written: u64,
@@ -63,11 +60,10 @@ impl Runs {
     ) -> Result<(), TaskFailure> {
         arena.sort();
         let mut run = self.begin(context)?;
-        for position in 0..arena.len() {
-            check_cancelled(position, context)?;
-            if let Some(entry) = arena.get(position) {
-                run.write(entry)?;
-            }
+        let mut check = CancelCheck::default();
+        for entry in arena.iter() {
+            check.count(context)?;
+            run.write(entry.key, entry.record)?;
         }
         arena.clear();
         self.end(run, context)
@@ -76,7 +72,7 @@ impl Runs {
     /// Ends a run, and merges where there are enough of a level.
     pub(crate) fn end(
         &mut self,
-        run: RunWriter,
+        run: EntryWriter,
         context: &mut dyn TaskContext,
     ) -> Result<(), TaskFailure> {
         self.add(run.finish()?, 0);
@@ -93,10 +89,10 @@ impl Runs {
     /// Merges until all that is left can be merged at once, and begins to. There is at least one
     /// run.
     pub(crate) fn merge(&mut self, context: &mut dyn TaskContext) -> Result<Merge, TaskFailure> {
-        let mut runs: Vec<Run> = self.levels.drain(..).flatten().collect();
+        let mut runs: Vec<SpillFile> = self.levels.drain(..).flatten().collect();
         while runs.len() > self.fan_in {
             // The shortest ones, and no more of them than must be.
-            runs.sort_by_key(Run::bytes);
+            runs.sort_by_key(SpillFile::bytes);
             let count = self.fan_in.min(runs.len() - self.fan_in + 1);
             let shortest = runs.drain(..count).collect();
             runs.push(self.merge_to_run(shortest, context)?);
@@ -104,7 +100,7 @@ impl Runs {
         Merge::open(runs)
     }
 
-    fn add(&mut self, run: Run, level: usize) {
+    fn add(&mut self, run: SpillFile, level: usize) {
         if self.levels.len() <= level {
             self.levels.resize_with(level + 1, Vec::new);
         }
@@ -113,16 +109,15 @@ impl Runs {
 
     fn merge_to_run(
         &mut self,
-        runs: Vec<Run>,
+        runs: Vec<SpillFile>,
         context: &mut dyn TaskContext,
-    ) -> Result<Run, TaskFailure> {
+    ) -> Result<SpillFile, TaskFailure> {
         let mut merged = self.begin(context)?;
         let mut merge = Merge::open(runs)?;
-        let mut entries = 0;
+        let mut check = CancelCheck::default();
         while let Some(entry) = merge.entry() {
-            check_cancelled(entries, context)?;
-            entries += 1;
-            merged.write(entry)?;
+            check.count(context)?;
+            merged.write(entry.key, entry.record)?;
             merge.advance()?;
         }
         merged.finish()
@@ -132,7 +127,7 @@ impl Runs {
     pub(crate) fn begin(
         &mut self,
         context: &mut dyn TaskContext,
-    ) -> Result<RunWriter, TaskFailure> {
+    ) -> Result<EntryWriter, TaskFailure> {
         let directory = match self.directory.take() {
             Some(directory) => directory,
             None => context.spill_directory()?.to_owned(),
@@ -140,18 +135,6 @@ impl Runs {
         self.written += 1;
         let path = directory.join(format!("sorted-{}.run", self.written));
         self.directory = Some(directory);
-        RunWriter::create(path, self.chunk_bytes)
+        EntryWriter::create(path, self.chunk_bytes)
     }
-}
-
-/// Looks at the cancel flag once in a while.
-#[inline]
-pub(super) fn check_cancelled(
-    entries: usize,
-    context: &mut dyn TaskContext,
-) -> Result<(), TaskFailure> {
-    if entries.is_multiple_of(ENTRIES_PER_CHECK) && context.is_cancelled() {
-        return Err(TaskFailure::Cancelled);
-    }
-    Ok(())
 }

@@ -5,11 +5,9 @@ use std::{marker::PhantomData, sync::Arc};
 use regrow_actors::task::{Step, Task, TaskContext};
 use regrow_protocol::{TaskDeployment, TaskFailure};
 
-use super::{
-    entry::Entry, key_function::KeyFunction, runs::check_cancelled, sort_key::KeyParts,
-    sorter::Sorter,
-};
+use super::{entry::Entry, key_function::KeyFunction, sort_key::KeyParts, sorter::Sorter};
 use crate::{
+    cancel_check::CancelCheck,
     chain::{Chain, ChainStart, Consume},
     record::Record,
 };
@@ -68,10 +66,9 @@ struct SortTask<R: ?Sized, K, E> {
 impl<R: Record + ?Sized, K: KeyFunction<R>, E: Consume<R>> Task for SortTask<R, K, E> {
     fn run(&mut self, context: &mut dyn TaskContext) -> Result<Step, TaskFailure> {
         let mut sorted = self.read(context)?.finish(context)?;
-        let mut records = 0;
+        let mut check = CancelCheck::default();
         while let Some(mut bytes) = sorted.next()? {
-            check_cancelled(records, context)?;
-            records += 1;
+            check.count(context)?;
             let mut slot = None;
             self.end.consume(R::read(&mut bytes, &mut slot)?, context)?;
         }
