@@ -22,6 +22,7 @@ use std::{ffi::OsString, process::ExitCode, sync::Arc};
 
 use clap::{
     ArgMatches, Args as _, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    error::{ContextKind, ContextValue},
 };
 use tracing_subscriber::EnvFilter;
 
@@ -57,9 +58,9 @@ struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum CliCommand {
     /// Runs a job in this process
-    #[command(after_help = "Examples:
-  regrow run wordcount --input books/ --output counts/
-  regrow run stages --stage 20x2s --stage 1x1s --kill-jobmaster-at 50%
+    #[command(after_help = "Examples (`run JOB --help` shows the arguments of a job):
+  regrow run JOB ... --job-id nightly
+  regrow run JOB ... --kill-jobmaster-at 50% --ledger ledger.txt
   regrow run --resume")]
     Run(RunFlags),
     /// Counts the words of a text while its coordinator is killed, and shows what was kept
@@ -78,7 +79,8 @@ enum CliCommand {
     /// Prints every option with its default and meaning
     #[command(after_help = "Examples:
   regrow config
-  regrow run stages --stage 4x1s -D job-event.store.type=file")]
+  regrow config taskmanager.memory.task.size
+  regrow run JOB ... -D taskmanager.memory.task.size=32mb")]
     Config(ConfigFlags),
     /// Looks into an event store while no run uses it
     #[command(subcommand)]
@@ -115,11 +117,27 @@ fn execute(jobs: Jobs, arguments: Vec<OsString>, console: &Arc<Console>) -> Resu
         || env!("CARGO_PKG_NAME").to_owned(),
         |program| program.to_string_lossy().into_owned(),
     );
-    let matches = command(&jobs)?.try_get_matches_from(arguments)?;
+    let is_run = arguments.get(1).is_some_and(|command| command == "run");
+    let matches = match command(&jobs)?.try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) if is_run => return Err(unknown_job(error, &jobs)),
+        Err(error) => return Err(error.into()),
+    };
     if let Some(("run", matches)) = matches.subcommand() {
         return run_command::run(Arc::new(ProgramFactory::new(jobs)), matches, &program, console);
     }
     dispatch(&matches, console)
+}
+
+/// Names the jobs of the program where the one that was asked for is none of them.
+fn unknown_job(error: clap::Error, jobs: &Jobs) -> CliError {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error.into();
+    };
+    match jobs.find(name) {
+        Err(text) => CliError::Usage(text),
+        Ok(_) => error.into(),
+    }
 }
 
 fn dispatch(matches: &ArgMatches, console: &Arc<Console>) -> Result<(), CliError> {

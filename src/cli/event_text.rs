@@ -1,7 +1,7 @@
 //! Events in words and in JSON.
 
 use regrow_protocol::FinishRecord;
-use regrow_runtime::{CoordinatorDelta, JobEvent, RecoveryDecision};
+use regrow_runtime::{CoordinatorDelta, JobEvent, PreviousLife, RecoveryDecision};
 use serde_json::{Map, Value, json};
 
 use super::stored_events::StoredEvent;
@@ -29,6 +29,16 @@ pub(crate) fn event_json(stored: &StoredEvent) -> Value {
     Value::Object(object)
 }
 
+/// What was before an epoch.
+fn previous_text(previous: &PreviousLife) -> String {
+    match previous {
+        PreviousLife::None => "the first".to_owned(),
+        PreviousLife::Unknown => "after one whose process is gone".to_owned(),
+        PreviousLife::Panicked { message } => format!("after one that panicked: {message}"),
+        PreviousLife::KilledAsPlanned => "after one that was killed as planned".to_owned(),
+    }
+}
+
 /// An event as one line for people.
 pub(crate) fn event_line(stored: &StoredEvent) -> String {
     let text = match &stored.event {
@@ -40,7 +50,7 @@ pub(crate) fn event_line(stored: &StoredEvent) -> String {
             submission.graph.vertices.len()
         ),
         JobEvent::EpochStarted { epoch, previous, .. } => {
-            format!("EpochStarted: epoch {epoch}, before it {previous:?}")
+            format!("EpochStarted: epoch {epoch}, {}", previous_text(previous))
         }
         JobEvent::RecoveryDecided(decision) => decision_line(decision),
         JobEvent::JobVertexInitialized { vertex, plan } => {

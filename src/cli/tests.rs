@@ -80,6 +80,19 @@ fn mistyped_names_get_a_suggestion_and_exit_code_2() {
     }
 }
 
+#[test]
+fn an_unknown_job_is_answered_with_those_that_there_are() {
+    let error = unknown_job(parse("regrow run wordcont --input a").unwrap_err(), &Jobs::built_in());
+    assert_eq!(error.exit_code(), 2);
+    assert_eq!(
+        error.to_string(),
+        "there is no job wordcont; this program has: join, sort, stages, wordcount; did you mean \
+         wordcount?"
+    );
+    let other = unknown_job(parse("regrow run sort --imput a").unwrap_err(), &Jobs::built_in());
+    assert!(other.to_string().contains("--input"), "{other}");
+}
+
 #[derive(clap::Args, Serialize, Deserialize)]
 struct Clashing {
     #[arg(long)]
