@@ -27,6 +27,13 @@ impl<C: Chain> DataSet<'_, C> {
     /// set's first tasks. They are read by
     /// [`JobResult::collected`](crate::JobResult::collected); a job that collects more than
     /// [`COLLECTED_BYTES_MAX`] under a name fails.
+    ///
+    /// ```
+    /// # use regrow::*;
+    /// # fn build(env: &Environment) -> Written {
+    /// env.read_text("words").count_by_key().collect("some counts", 10)
+    /// # }
+    /// ```
     pub fn collect(self, name: &str, limit: u64) -> Written {
         let environment = self.environment;
         environment.note_collected(name);

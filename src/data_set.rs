@@ -88,6 +88,27 @@ impl<'env, C: Chain> DataSet<'env, C> {
 
     /// Gives all records of a task to a function that `make` makes for each attempt: for what needs
     /// a state, or an end.
+    ///
+    /// ```
+    /// # use regrow::*;
+    /// /// Passes each line on that differs from the one before it.
+    /// #[derive(Default)]
+    /// struct Changes(Option<String>);
+    ///
+    /// impl PartitionFunction<str> for Changes {
+    ///     type Output = String;
+    ///
+    ///     fn record(&mut self, line: &str, out: &mut Emitter<String>) {
+    ///         if self.0.as_deref() != Some(line) {
+    ///             out.emit(line.to_owned());
+    ///             self.0 = Some(line.to_owned());
+    ///         }
+    ///     }
+    /// }
+    /// # fn build(env: &Environment) -> Written {
+    /// env.read_text("lines").map_partition(Changes::default).write_text("changes")
+    /// # }
+    /// ```
     pub fn map_partition<P, N>(self, make: N) -> DataSet<'env, MapPartition<C, P, N>>
     where
         P: PartitionFunction<C::Item, Output: Sized>,

@@ -27,6 +27,13 @@ pub struct KeyedDataSet<'env, C, K> {
 
 impl<'env, C: Chain> DataSet<'env, C> {
     /// Gives records keys that `key` makes: numbers, texts, tuples of them.
+    ///
+    /// ```
+    /// # use regrow::*;
+    /// # fn build(env: &Environment) -> Written {
+    /// env.read_text("lines").key_by(|line| line.len() as u64).count().write_csv("lengths")
+    /// # }
+    /// ```
     pub fn key_by<K, F>(self, key: F) -> KeyedDataSet<'env, C, ComputedKey<K, F>>
     where
         K: Record,
@@ -37,6 +44,16 @@ impl<'env, C: Chain> DataSet<'env, C> {
 
     /// Gives records keys that `key` finds in them: `|record| &record.url[..]`. That costs no
     /// allocation, other than [`key_by`](Self::key_by) with a key that is cloned.
+    ///
+    /// ```
+    /// # use regrow::*;
+    /// # fn build(env: &Environment) -> Written {
+    /// env.read_csv::<(String, u64)>("visits.csv")
+    ///     .key_by_ref(|(user, _)| &user[..])
+    ///     .sum(|(_, bytes)| *bytes)
+    ///     .write_csv("bytes-of-users")
+    /// # }
+    /// ```
     pub fn key_by_ref<K, F>(self, key: F) -> KeyedDataSet<'env, C, BorrowedKey<K, F>>
     where
         K: Record + ?Sized,
@@ -69,6 +86,28 @@ impl<'env, C: Chain, K: KeyOf<C::Item>> KeyedDataSet<'env, C, K> {
     ///
     /// States of different keys go to disk where memory is short, the state of a single key does
     /// not: it must stay below half the memory of a task.
+    ///
+    /// The mean length of lines by their first letter:
+    /// ```
+    /// # use regrow::*;
+    /// # fn build(env: &Environment) -> Written {
+    /// env.read_text("lines")
+    ///     .key_by(|line| line.chars().next())
+    ///     .fold(
+    ///         (0, 0),
+    ///         |(bytes, lines), line| {
+    ///             *bytes += line.len();
+    ///             *lines += 1;
+    ///         },
+    ///         |(bytes, lines), other: (usize, usize)| {
+    ///             *bytes += other.0;
+    ///             *lines += other.1;
+    ///         },
+    ///     )
+    ///     .map(|(letter, (bytes, lines))| (*letter, bytes / lines))
+    ///     .write_csv("means")
+    /// # }
+    /// ```
     pub fn fold<A, F, M>(
         self,
         initial: A,

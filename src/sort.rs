@@ -68,6 +68,16 @@ impl<'env, C: Chain> DataSet<'env, C> {
     ///
     /// Where a key would have to be copied, as a text out of a record,
     /// [`sort_by_key_parts`](Self::sort_by_key_parts) does without.
+    ///
+    /// ```
+    /// # use regrow::*;
+    /// # fn build(env: &Environment) -> Written {
+    /// env.read_text("words")
+    ///     .count_by_key()
+    ///     .sort_by_key(|(_, count)| std::cmp::Reverse(*count))
+    ///     .write_csv("most-frequent-first")
+    /// # }
+    /// ```
     pub fn sort_by_key<K, F>(self, key: F) -> DataSet<'env, SortedInput<C::Item, ReturnedKey<F, K>>>
     where
         K: SortKey + 'static,

@@ -2,6 +2,14 @@
 
 /// How [`write_csv_with`](crate::DataSet::write_csv_with) writes: unless told, with commas and
 /// without a header.
+///
+/// ```
+/// # use regrow::*;
+/// # fn build(env: &Environment) -> Written {
+/// let options = CsvOptions::default().delimiter(';').header(["word", "count"]);
+/// env.read_text("words").count_by_key().write_csv_with("counts", options)
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "options do nothing by themselves"]
 pub struct CsvOptions {

@@ -48,6 +48,18 @@ impl Environment {
     ///
     /// A file larger than a split (4 MiB) is scanned once for quotes before it is read, to find rows
     /// at which it can be cut.
+    ///
+    /// ```
+    /// # use regrow::*;
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Visit {
+    ///     user: String,
+    ///     bytes: u64,
+    /// }
+    /// # fn build(env: &Environment) -> Written {
+    /// env.read_csv::<Visit>("visits.csv").filter(|visit| visit.bytes > 0).write_json_lines("visits")
+    /// # }
+    /// ```
     pub fn read_csv<T>(&self, path: impl AsRef<Path>) -> DataSet<'_, CsvSource<T>>
     where
         T: Serialize + DeserializeOwned + Send + 'static,

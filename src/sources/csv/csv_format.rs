@@ -2,6 +2,14 @@
 
 /// How the CSV looks that [`read_csv_with`](crate::Environment::read_csv_with) reads: unless told,
 /// with commas, quotes (`"`, doubled within a field) and a header.
+///
+/// ```
+/// # use regrow::*;
+/// # fn build(env: &Environment) -> Written {
+/// let tabs = CsvFormat::default().delimiter('\t').without_header().without_quotes();
+/// env.read_csv_with::<(String, u64)>("pairs.tsv", tabs).write_csv("pairs")
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a format does nothing by itself"]
 pub struct CsvFormat {
