@@ -28,12 +28,10 @@ use self::{
 pub(crate) use self::{
     count::Count,
     fold::{Fold, Reduce},
+    key_of::{BorrowedKey, ComputedKey},
     sum::Sum,
 };
-pub use self::{
-    key_of::{BorrowedKey, ComputedKey, KeyOf},
-    sum::Number,
-};
+pub use self::{key_of::KeyOf, sum::Number};
 use crate::{chain::Chain, data_set::DataSet, environment::VertexInput, record::Record};
 
 impl<'env, C: Chain> DataSet<'env, C> {

@@ -52,7 +52,7 @@ impl<'env, C: Chain> DataSet<'env, C> {
     }
 
     /// Applies `function` to each record.
-    pub fn map<O, F>(self, function: F) -> DataSet<'env, Map<C, O, F>>
+    pub fn map<O, F>(self, function: F) -> DataSet<'env, impl Chain<Item = O>>
     where
         O: Record,
         F: Fn(&C::Item) -> O + Send + Sync + 'static,
@@ -61,7 +61,7 @@ impl<'env, C: Chain> DataSet<'env, C> {
     }
 
     /// Keeps the records for which `keep` is true.
-    pub fn filter<F>(self, keep: F) -> DataSet<'env, Filter<C, F>>
+    pub fn filter<F>(self, keep: F) -> DataSet<'env, impl Chain<Item = C::Item>>
     where
         F: Fn(&C::Item) -> bool + Send + Sync + 'static,
     {
@@ -69,7 +69,7 @@ impl<'env, C: Chain> DataSet<'env, C> {
     }
 
     /// Applies `function` to each record; what it emits are the new records.
-    pub fn flat_map<O, F>(self, function: F) -> DataSet<'env, FlatMap<C, O, F>>
+    pub fn flat_map<O, F>(self, function: F) -> DataSet<'env, impl Chain<Item = O>>
     where
         O: Record,
         F: Fn(&C::Item, &mut Emitter<O>) + Send + Sync + 'static,
@@ -79,7 +79,7 @@ impl<'env, C: Chain> DataSet<'env, C> {
 
     /// Like [`flat_map`](Self::flat_map), for functions that make texts: these are borrowed by what
     /// comes next, and cost no allocation.
-    pub fn flat_map_text<F>(self, function: F) -> DataSet<'env, FlatMapText<C, F>>
+    pub fn flat_map_text<F>(self, function: F) -> DataSet<'env, impl Chain<Item = str>>
     where
         F: Fn(&C::Item, &mut TextEmitter) + Send + Sync + 'static,
     {
@@ -109,7 +109,7 @@ impl<'env, C: Chain> DataSet<'env, C> {
     /// env.read_text("lines").map_partition(Changes::default).write_text("changes")
     /// # }
     /// ```
-    pub fn map_partition<P, N>(self, make: N) -> DataSet<'env, MapPartition<C, P, N>>
+    pub fn map_partition<P, N>(self, make: N) -> DataSet<'env, impl Chain<Item = P::Output>>
     where
         P: PartitionFunction<C::Item, Output: Sized>,
         N: Fn() -> P + Send + Sync + 'static,
@@ -119,7 +119,7 @@ impl<'env, C: Chain> DataSet<'env, C> {
 
     /// The records of this data set and of `other`, each as often as it occurs there. Both are
     /// written out and read again; in which order is said by nothing but the number of the task.
-    pub fn union<D>(self, other: DataSet<'env, D>) -> DataSet<'env, RecordInput<C::Item>>
+    pub fn union<D>(self, other: DataSet<'env, D>) -> DataSet<'env, impl Chain<Item = C::Item>>
     where
         D: Chain<Item = C::Item>,
     {
@@ -131,7 +131,7 @@ impl<'env, C: Chain> DataSet<'env, C> {
     /// Says that the functions of this vertex may make other records of the same input when they
     /// run again: by a clock, for example, or by chance. Without it, a task that runs again is taken
     /// to write what it wrote before, and those who read that keep what they made of it.
-    pub fn indeterminate(self) -> DataSet<'env, Indeterminate<C>> {
+    pub fn indeterminate(self) -> DataSet<'env, impl Chain<Item = C::Item>> {
         self.chained(Indeterminate::new)
     }
 

@@ -6,4 +6,4 @@ mod record_input;
 
 pub(crate) use forward::Forward;
 pub(crate) use partition_writer::PartitionWriter;
-pub use record_input::RecordInput;
+pub(crate) use record_input::RecordInput;

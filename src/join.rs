@@ -87,7 +87,7 @@ impl<'env, C: Chain, D: Chain, T> Join<'env, C, D, T> {
         self,
         left_key: FL,
         right_key: FR,
-    ) -> JoinOn<'env, C, D, ComputedKey<K, FL>, ComputedKey<K, FR>, T>
+    ) -> JoinOn<'env, C, D, impl KeyOf<C::Item, Key = K>, impl KeyOf<D::Item, Key = K>, T>
     where
         K: Record,
         FL: Fn(&C::Item) -> K + Send + Sync + 'static,
@@ -102,7 +102,7 @@ impl<'env, C: Chain, D: Chain, T> Join<'env, C, D, T> {
         self,
         left_key: FL,
         right_key: FR,
-    ) -> JoinOn<'env, C, D, BorrowedKey<K, FL>, BorrowedKey<K, FR>, T>
+    ) -> JoinOn<'env, C, D, impl KeyOf<C::Item, Key = K>, impl KeyOf<D::Item, Key = K>, T>
     where
         K: Record + ?Sized,
         FL: for<'a> Fn(&'a C::Item) -> &'a K + Send + Sync + 'static,

@@ -34,7 +34,7 @@ impl<'env, C: Chain> DataSet<'env, C> {
     /// env.read_text("lines").key_by(|line| line.len() as u64).count().write_csv("lengths")
     /// # }
     /// ```
-    pub fn key_by<K, F>(self, key: F) -> KeyedDataSet<'env, C, ComputedKey<K, F>>
+    pub fn key_by<K, F>(self, key: F) -> KeyedDataSet<'env, C, impl KeyOf<C::Item, Key = K>>
     where
         K: Record,
         F: Fn(&C::Item) -> K + Send + Sync + 'static,
@@ -54,7 +54,7 @@ impl<'env, C: Chain> DataSet<'env, C> {
     ///     .write_csv("bytes-of-users")
     /// # }
     /// ```
-    pub fn key_by_ref<K, F>(self, key: F) -> KeyedDataSet<'env, C, BorrowedKey<K, F>>
+    pub fn key_by_ref<K, F>(self, key: F) -> KeyedDataSet<'env, C, impl KeyOf<C::Item, Key = K>>
     where
         K: Record + ?Sized,
         F: for<'a> Fn(&'a C::Item) -> &'a K + Send + Sync + 'static,

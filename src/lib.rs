@@ -70,21 +70,17 @@ mod test_job;
 mod word_count_tests;
 
 pub use accumulators::{Accumulator, Accumulators, ReadError};
-pub use aggregation::{BorrowedKey, ComputedKey, KeyOf, Number};
+pub use aggregation::{KeyOf, Number};
 pub use chain::{Chain, ChainStart, Consume, DiscoverSplits};
 pub use collect::COLLECTED_BYTES_MAX;
 pub use data_set::DataSet;
 pub use environment::Environment;
-pub use exchange::RecordInput;
 pub use job::Job;
 pub use job_result::JobResult;
 pub use join::{Inner, Join, JoinOn, LeftOuter};
 pub use keyed_data_set::KeyedDataSet;
 pub use local_runner::{LocalRunner, local};
-pub use operators::{
-    Emitter, Filter, FlatMap, FlatMapText, Indeterminate, Map, MapPartition, PartitionFunction,
-    TextEmitter,
-};
+pub use operators::{Emitter, PartitionFunction, TextEmitter};
 pub use program::{Program, built_in_program, program};
 pub use record::{Record, RecordError};
 pub use regrow_actors::launch::{CancelHandle, LaunchError, RunUpdate};
@@ -92,10 +88,10 @@ pub use regrow_protocol::{ACCUMULATOR_BYTES_MAX, JobId, RunId};
 pub use regrow_runtime::{Determinacy, JobState, JobStatus, RecoveryReport, VertexStatus};
 pub use run_error::RunError;
 pub use sinks::{CsvOptions, Sinks, Written};
-pub use sort::{AddedKey, KeyFunction, KeyParts, ReturnedKey, SortKey, SortedInput};
+pub use sort::{KeyParts, SortKey};
 pub use sources::{
-    CsvFormat, CsvSource, CustomSource, Listing, NumberReader, Numbers, RecordSource, Source,
-    SourceError, SourceSplit, SplitProgress, SplitReader, TextSource,
+    CsvFormat, CsvSource, Listing, RecordSource, Source, SourceError, SourceSplit, SplitProgress,
+    SplitReader, TextSource,
 };
 
 /// Compiles and runs what the guide and the README show.

@@ -11,12 +11,13 @@ mod prepare;
 mod text_emitter;
 
 pub use emitter::Emitter;
-pub use filter::Filter;
-pub use flat_map::FlatMap;
-pub use flat_map_text::FlatMapText;
-pub use indeterminate::Indeterminate;
-pub use map::Map;
-pub use map_partition::{MapPartition, PartitionFunction};
+pub(crate) use filter::Filter;
+pub(crate) use flat_map::FlatMap;
+pub(crate) use flat_map_text::FlatMapText;
+pub(crate) use indeterminate::Indeterminate;
+pub(crate) use map::Map;
+pub(crate) use map_partition::MapPartition;
+pub use map_partition::PartitionFunction;
 pub(crate) use prepare::Prepare;
 pub use text_emitter::TextEmitter;
 

@@ -42,14 +42,16 @@ use std::sync::Arc;
 use regrow_protocol::JobVertexId;
 use regrow_runtime::{CoordinatorKind, Distribution};
 
+pub use self::sort_key::{KeyParts, SortKey};
 use self::{
-    decide_ranges::DecideRanges, range_partition::RangePartition, sample_end::SampleEnd,
-    sampler::Sample, shared_chain::SharedChain, uncounted::Uncounted,
-};
-pub use self::{
+    decide_ranges::DecideRanges,
     key_function::{AddedKey, KeyFunction, ReturnedKey},
-    sort_key::{KeyParts, SortKey},
+    range_partition::RangePartition,
+    sample_end::SampleEnd,
+    sampler::Sample,
+    shared_chain::SharedChain,
     sorted_input::SortedInput,
+    uncounted::Uncounted,
 };
 pub(crate) use self::{merge::Merge, runs::Runs};
 use crate::{
@@ -78,7 +80,7 @@ impl<'env, C: Chain> DataSet<'env, C> {
     ///     .write_csv("most-frequent-first")
     /// # }
     /// ```
-    pub fn sort_by_key<K, F>(self, key: F) -> DataSet<'env, SortedInput<C::Item, ReturnedKey<F, K>>>
+    pub fn sort_by_key<K, F>(self, key: F) -> DataSet<'env, impl Chain<Item = C::Item>>
     where
         K: SortKey + 'static,
         F: Fn(&C::Item) -> K + Send + Sync + 'static,
@@ -88,14 +90,14 @@ impl<'env, C: Chain> DataSet<'env, C> {
 
     /// Like [`sort_by_key`](Self::sort_by_key), by a key that is put together from parts, which may
     /// be borrowed from the record: `|record, key| key.add(&record.name)`.
-    pub fn sort_by_key_parts<F>(self, key: F) -> DataSet<'env, SortedInput<C::Item, AddedKey<F>>>
+    pub fn sort_by_key_parts<F>(self, key: F) -> DataSet<'env, impl Chain<Item = C::Item>>
     where
         F: Fn(&C::Item, &mut KeyParts) + Send + Sync + 'static,
     {
         self.sort(AddedKey::new(key))
     }
 
-    fn sort<K: KeyFunction<C::Item>>(self, key: K) -> DataSet<'env, SortedInput<C::Item, K>> {
+    fn sort<K: KeyFunction<C::Item>>(self, key: K) -> DataSet<'env, impl Chain<Item = C::Item>> {
         let key = Arc::new(key);
         let environment = self.environment;
         let producer = if can_be_read_twice(&self.chain) {

@@ -17,9 +17,7 @@ mod text;
 
 pub(crate) use csv::first_row;
 pub use csv::{CsvFormat, CsvSource};
-pub use custom::CustomSource;
 pub(crate) use input_path::InputPath;
-pub use numbers::{NumberReader, Numbers};
 pub use records::RecordSource;
 pub use source::{Listing, Source, SourceError, SourceSplit, SplitProgress, SplitReader};
 pub use text::TextSource;

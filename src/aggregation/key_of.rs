@@ -18,13 +18,13 @@ pub trait KeyOf<R: ?Sized>: Send + Sync + 'static {
 }
 
 /// A function that makes the key of a record.
-pub struct ComputedKey<K, F> {
+pub(crate) struct ComputedKey<K, F> {
     function: F,
     key_type: PhantomData<fn() -> K>,
 }
 
 /// A function that finds the key in a record.
-pub struct BorrowedKey<K: ?Sized, F> {
+pub(crate) struct BorrowedKey<K: ?Sized, F> {
     function: F,
     key_type: PhantomData<fn() -> Box<K>>,
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The start of a vertex that reads its inputs, one after the other, record by record.
-pub struct RecordInput<R: ?Sized> {
+pub(crate) struct RecordInput<R: ?Sized> {
     name: &'static str,
     /// How many of its inputs, from the first on.
     inputs_max: usize,

@@ -9,7 +9,7 @@ use regrow_runtime::Determinacy;
 use crate::chain::{Chain, ChainStart, Consume};
 
 /// A chain with a `filter` behind it.
-pub struct Filter<C, F> {
+pub(crate) struct Filter<C, F> {
     input: C,
     keep: Arc<F>,
 }

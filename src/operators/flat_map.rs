@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A chain with a `flat_map` behind it.
-pub struct FlatMap<C, O, F> {
+pub(crate) struct FlatMap<C, O, F> {
     input: C,
     function: Arc<F>,
     output: PhantomData<fn() -> O>,

@@ -16,7 +16,7 @@ use crate::{
 const BATCH_BYTES: usize = 16 << 10;
 
 /// A chain with a `flat_map_text` behind it.
-pub struct FlatMapText<C, F> {
+pub(crate) struct FlatMapText<C, F> {
     input: C,
     function: Arc<F>,
 }

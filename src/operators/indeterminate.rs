@@ -7,7 +7,7 @@ use regrow_runtime::Determinacy;
 use crate::chain::{Chain, ChainStart, Consume};
 
 /// A chain that is not determinate, whatever it consists of.
-pub struct Indeterminate<C> {
+pub(crate) struct Indeterminate<C> {
     input: C,
 }
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A chain with a `map` behind it.
-pub struct Map<C, O, F> {
+pub(crate) struct Map<C, O, F> {
     input: C,
     function: Arc<F>,
     output: PhantomData<fn() -> O>,

@@ -28,7 +28,7 @@ pub trait PartitionFunction<I: ?Sized>: Send + 'static {
 }
 
 /// A chain with a `map_partition` behind it.
-pub struct MapPartition<C, P, N> {
+pub(crate) struct MapPartition<C, P, N> {
     input: C,
     make: Arc<N>,
     function: PhantomData<fn() -> P>,

@@ -5,13 +5,13 @@ use std::marker::PhantomData;
 use super::sort_key::{KeyParts, SortKey};
 
 /// Gives the key of a record.
-pub trait KeyFunction<R: ?Sized>: Send + Sync + 'static {
+pub(super) trait KeyFunction<R: ?Sized>: Send + Sync + 'static {
     /// Adds the parts of the key of `record`.
     fn add_parts(&self, record: &R, key: &mut KeyParts);
 }
 
 /// A function that returns the key.
-pub struct ReturnedKey<F, K> {
+pub(super) struct ReturnedKey<F, K> {
     function: F,
     key: PhantomData<fn() -> K>,
 }
@@ -35,7 +35,7 @@ where
 }
 
 /// A function that adds the parts of the key.
-pub struct AddedKey<F> {
+pub(super) struct AddedKey<F> {
     function: F,
 }
 

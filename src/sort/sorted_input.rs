@@ -20,7 +20,7 @@ const MEMORY_SHARE: u64 = 2;
 const SORT_BYTES_MIN: u64 = 64 << 10;
 
 /// The start of a vertex whose tasks read ranges of records, and sort them.
-pub struct SortedInput<R: ?Sized, K> {
+pub(super) struct SortedInput<R: ?Sized, K> {
     key_function: Arc<K>,
     record_type: PhantomData<fn(&R)>,
 }

@@ -18,13 +18,16 @@ use crate::{
 };
 
 /// A source of a user's own, at the beginning of a chain.
-pub struct CustomSource<S> {
+struct CustomSource<S> {
     source: Arc<S>,
 }
 
 impl Environment {
     /// Reads from a source of your own.
-    pub fn read_from<S: Source>(&self, source: S) -> DataSet<'_, CustomSource<S>> {
+    pub fn read_from<S: Source>(
+        &self,
+        source: S,
+    ) -> DataSet<'_, impl Chain<Item = <S::Reader as SplitReader>::Item>> {
         DataSet::from_source(self, CustomSource { source: Arc::new(source) })
     }
 }

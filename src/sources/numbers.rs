@@ -2,11 +2,8 @@
 
 use std::ops::Range;
 
-use super::{
-    custom::CustomSource,
-    source::{Source, SourceError, SourceSplit, SplitProgress, SplitReader},
-};
-use crate::{data_set::DataSet, environment::Environment, operators::Emitter};
+use super::source::{Source, SourceError, SourceSplit, SplitProgress, SplitReader};
+use crate::{chain::Chain, data_set::DataSet, environment::Environment, operators::Emitter};
 
 /// Numbers of a split at most: enough that a request for a split costs nothing beside them.
 const SPLIT_NUMBERS_MAX: u64 = 1 << 20;
@@ -21,7 +18,7 @@ const SPLITS_MAX: u64 = 1 << 16;
 const NUMBER_BYTES: u64 = size_of::<u64>() as u64;
 
 /// Numbers in a row.
-pub struct Numbers {
+struct Numbers {
     range: Range<u64>,
 }
 
@@ -30,7 +27,7 @@ impl Environment {
     ///
     /// How many tasks make them is decided as if each were 8 bytes of input; where work on one takes
     /// long, say how many with [`with_parallelism`](DataSet::with_parallelism).
-    pub fn numbers(&self, range: Range<u64>) -> DataSet<'_, CustomSource<Numbers>> {
+    pub fn numbers(&self, range: Range<u64>) -> DataSet<'_, impl Chain<Item = u64>> {
         self.read_from(Numbers { range })
     }
 }
@@ -75,7 +72,7 @@ impl Source for Numbers {
 }
 
 /// Counts through a split.
-pub struct NumberReader(Range<u64>);
+struct NumberReader(Range<u64>);
 
 impl SplitReader for NumberReader {
     type Item = u64;
