@@ -10,7 +10,7 @@ use super::{
     key_of::KeyOf,
     state_table::{Changed, StateTable},
 };
-use crate::{chain::Consume, exchange::PartitionWriter, key_table::Key, spill::write_entry};
+use crate::{chain::Consume, exchange::PartitionWriter, key_table::Key};
 
 /// Combines records by key and writes (key, state), divided by key. A key comes out more than once
 /// when memory was short.
@@ -85,11 +85,7 @@ impl<R: ?Sized, A: Aggregate<R>> Combined<R, A> {
         for (key, hash, state) in self.states.table().iter() {
             self.encoded.clear();
             self.states.combining().write(state, &mut self.encoded)?;
-            let encode = |block: &mut Vec<u8>| {
-                write_entry(key, &self.encoded, block);
-                Ok(())
-            };
-            self.writer.write_with(self.writer.subpartition_of(hash), encode, context)?;
+            self.writer.write_keyed(key, hash, &self.encoded, context)?;
         }
         self.states.table_mut().clear();
         Ok(())

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     cancel_check::CancelCheck,
     chain::{Chain, ChainStart, Consume},
+    exchange::read_input,
     key_table::Key,
     record::Record,
     spill::read_entry,
@@ -85,17 +86,7 @@ struct PutOut<O, E> {
 
 impl<C: Combining, O: Output<C>, E: Consume<O::Item>> Task for CombinedTask<C, O, E> {
     fn run(&mut self, context: &mut dyn TaskContext) -> Result<Step, TaskFailure> {
-        let mut block = Vec::new();
-        while context.read_block(0, &mut block)? {
-            if context.is_cancelled() {
-                return Err(TaskFailure::Cancelled);
-            }
-            let mut rest = block.as_slice();
-            while !rest.is_empty() {
-                self.add(&mut rest, context)?;
-            }
-        }
-        drop(block);
+        read_input(0, context, |rest, context| self.add(rest, context))?;
         self.pass_on(context)?;
         self.put_out.end.finish(context)?;
         Ok(Step::Finished)

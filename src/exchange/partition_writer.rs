@@ -3,7 +3,7 @@
 use regrow_actors::task::TaskContext;
 use regrow_protocol::{TaskDeployment, TaskFailure};
 
-use crate::record::Record;
+use crate::{record::Record, spill::write_entry};
 
 /// Bytes of a full block: large enough for the disk, small enough to be many.
 const BLOCK_BYTES_MAX: usize = 64 << 10;
@@ -56,16 +56,29 @@ impl PartitionWriter {
         record: &R,
         context: &mut dyn TaskContext,
     ) -> Result<(), TaskFailure> {
-        self.write_with(
-            subpartition,
-            |block| record.write(block).map_err(TaskFailure::from),
-            context,
-        )
+        let encode = |block: &mut Vec<u8>| record.write(block).map_err(TaskFailure::from);
+        self.write_with(subpartition, encode, context)
+    }
+
+    /// Writes a key, which has this hash, and its value to the subpartition of the key.
+    #[inline]
+    pub(crate) fn write_keyed(
+        &mut self,
+        key: &[u8],
+        hash: u64,
+        value: &[u8],
+        context: &mut dyn TaskContext,
+    ) -> Result<(), TaskFailure> {
+        let encode = |block: &mut Vec<u8>| {
+            write_entry(key, value, block);
+            Ok(())
+        };
+        self.write_with(self.subpartition_of(hash), encode, context)
     }
 
     /// Writes what `encode` appends, as one record, to a subpartition.
     #[inline]
-    pub(crate) fn write_with(
+    fn write_with(
         &mut self,
         subpartition: u32,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), TaskFailure>,
@@ -93,7 +106,7 @@ impl PartitionWriter {
     /// Maps the hash of a key to a subpartition, by bits that a hash table of the consumer does not
     /// look at first; else all keys of a subpartition would crowd together in it.
     #[inline]
-    pub(crate) fn subpartition_of(&self, hash: u64) -> u32 {
+    fn subpartition_of(&self, hash: u64) -> u32 {
         let middle = (hash >> 16) & u64::from(u32::MAX);
         ((middle * self.blocks.len() as u64) >> 32) as u32
     }

@@ -7,6 +7,7 @@ use regrow_protocol::{TaskDeployment, TaskFailure};
 
 use crate::{
     chain::{Chain, ChainStart, Consume},
+    exchange::read_input,
     record::Record,
 };
 
@@ -59,31 +60,14 @@ struct RecordTask<R: ?Sized, E> {
 
 impl<R: Record + ?Sized, E: Consume<R>> Task for RecordTask<R, E> {
     fn run(&mut self, context: &mut dyn TaskContext) -> Result<Step, TaskFailure> {
-        let mut block = Vec::new();
         for input in 0..self.inputs {
-            while context.read_block(input, &mut block)? {
-                self.pass_on(&block, context)?;
-            }
+            read_input(input, context, |rest, context| {
+                let mut slot = None;
+                self.end.consume(R::read(rest, &mut slot)?, context)
+            })?;
         }
         self.end.finish(context)?;
         Ok(Step::Finished)
-    }
-}
-
-impl<R: Record + ?Sized, E: Consume<R>> RecordTask<R, E> {
-    fn pass_on(
-        &mut self,
-        mut block: &[u8],
-        context: &mut dyn TaskContext,
-    ) -> Result<(), TaskFailure> {
-        if context.is_cancelled() {
-            return Err(TaskFailure::Cancelled);
-        }
-        while !block.is_empty() {
-            let mut slot = None;
-            self.end.consume(R::read(&mut block, &mut slot)?, context)?;
-        }
-        Ok(())
     }
 }
 

@@ -7,11 +7,12 @@ use regrow_protocol::{TaskDeployment, TaskFailure};
 
 use super::{
     hash_join::HashJoin,
-    join_output::{JoinOutput, Mapped, PairFunction, Side},
+    join_output::{Mapped, PairFunction, Side},
     row::Row,
 };
 use crate::{
     chain::{Chain, ChainStart, Consume},
+    exchange::read_input,
     record::Record,
     spill::read_entry,
 };
@@ -72,31 +73,16 @@ where
     fn run(&mut self, context: &mut dyn TaskContext) -> Result<Step, TaskFailure> {
         let Some(mut join) = self.join.take() else { return Ok(Step::Finished) };
         for (input, side) in [(1, Side::Right), (0, Side::Left)] {
-            let mut block = Vec::new();
-            while context.read_block(input, &mut block)? {
-                push_all(&mut join, side, &block, context)?;
-            }
+            read_input(input, context, |rest, context| {
+                let (key, record) = read_entry(rest).ok_or_else(cut_off)?;
+                join.push(side, &Row::new(key, record), context)
+            })?;
         }
         join.finish(context)?.finish(context)?;
         Ok(Step::Finished)
     }
 }
 
-/// Gives a block of rows to a join.
-fn push_all<O: JoinOutput>(
-    join: &mut HashJoin<O>,
-    side: Side,
-    mut block: &[u8],
-    context: &mut dyn TaskContext,
-) -> Result<(), TaskFailure> {
-    if context.is_cancelled() {
-        return Err(TaskFailure::Cancelled);
-    }
-    while !block.is_empty() {
-        let (key, record) = read_entry(&mut block).ok_or_else(|| {
-            TaskFailure::task("a block of keyed records is cut off in its middle")
-        })?;
-        join.push(side, &Row::new(key, record), context)?;
-    }
-    Ok(())
+fn cut_off() -> TaskFailure {
+    TaskFailure::task("a block of keyed records is cut off in its middle")
 }

@@ -7,7 +7,6 @@ use regrow_protocol::{TaskDeployment, TaskFailure};
 
 use crate::{
     aggregation::KeyOf, chain::Consume, exchange::PartitionWriter, key_table::Key, record::Record,
-    spill::write_entry,
 };
 
 /// Writes (key, record), divided by key.
@@ -38,12 +37,7 @@ impl<K: KeyOf<R>, R: Record + ?Sized> Consume<R> for KeyedForward<K, R> {
         let key = self.key.key(record, &mut self.key_bytes)?;
         self.record_bytes.clear();
         record.write(&mut self.record_bytes)?;
-        let subpartition = self.writer.subpartition_of(Key::new(key).hash());
-        let encode = |block: &mut Vec<u8>| {
-            write_entry(key, &self.record_bytes, block);
-            Ok(())
-        };
-        self.writer.write_with(subpartition, encode, context)
+        self.writer.write_keyed(key, Key::new(key).hash(), &self.record_bytes, context)
     }
 
     fn finish(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {

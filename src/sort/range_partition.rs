@@ -8,7 +8,11 @@ use regrow_protocol::{TaskDeployment, TaskFailure};
 use super::{
     boundaries::Boundaries, key_function::KeyFunction, sampler::Sample, sort_key::KeyParts,
 };
-use crate::{chain::Consume, exchange::PartitionWriter, record::Record};
+use crate::{
+    chain::Consume,
+    exchange::{PartitionWriter, read_input},
+    record::Record,
+};
 
 /// Writes each record to the subpartition of its range; the ranges of an attempt are the
 /// subpartitions of its output, in order.
@@ -43,13 +47,10 @@ impl<R: Record + ?Sized, K: KeyFunction<R>> RangePartition<R, K> {
     #[cold]
     fn read_boundaries(&self, context: &mut dyn TaskContext) -> Result<Boundaries, TaskFailure> {
         let mut samples = Vec::new();
-        let mut block = Vec::new();
-        while context.read_block(self.input, &mut block)? {
-            let mut rest = block.as_slice();
-            while !rest.is_empty() {
-                samples.push(Sample::read(&mut rest, &mut None)?.clone());
-            }
-        }
+        read_input(self.input, context, |rest, _| {
+            samples.push(Sample::read(rest, &mut None)?.clone());
+            Ok(())
+        })?;
         Ok(Boundaries::new(&samples, self.writer.subpartitions()))
     }
 

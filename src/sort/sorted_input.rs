@@ -9,6 +9,7 @@ use super::{entry::Entry, key_function::KeyFunction, sort_key::KeyParts, sorter:
 use crate::{
     cancel_check::CancelCheck,
     chain::{Chain, ChainStart, Consume},
+    exchange::read_input,
     record::Record,
 };
 
@@ -81,22 +82,15 @@ impl<R: Record + ?Sized, K: KeyFunction<R>, E> SortTask<R, K, E> {
     fn read(&self, context: &mut dyn TaskContext) -> Result<Sorter, TaskFailure> {
         let mut sorter = Sorter::new(self.memory_bytes);
         let mut key = KeyParts::default();
-        let mut block = Vec::new();
-        while context.read_block(0, &mut block)? {
-            if context.is_cancelled() {
-                return Err(TaskFailure::Cancelled);
-            }
-            let mut rest = block.as_slice();
-            while !rest.is_empty() {
-                let from_here = rest;
-                let mut slot = None;
-                let record = R::read(&mut rest, &mut slot)?;
-                key.clear();
-                self.key_function.add_parts(record, &mut key);
-                let record = &from_here[..from_here.len() - rest.len()];
-                sorter.add(Entry { key: key.form(), record }, context)?;
-            }
-        }
+        read_input(0, context, |rest, context| {
+            let from_here = *rest;
+            let mut slot = None;
+            let record = R::read(rest, &mut slot)?;
+            key.clear();
+            self.key_function.add_parts(record, &mut key);
+            let record = &from_here[..from_here.len() - rest.len()];
+            sorter.add(Entry { key: key.form(), record }, context)
+        })?;
         Ok(sorter)
     }
 }
