@@ -11,10 +11,6 @@ use crate::{
     operators::TextEmitter,
 };
 
-/// Bytes that are collected before they go on: large enough that passing them on costs little,
-/// small enough that they stay in the nearest cache.
-const BATCH_BYTES: usize = 16 << 10;
-
 /// A chain with a `flat_map_text` behind it.
 pub(crate) struct FlatMapText<C, F> {
     input: C,
@@ -64,13 +60,6 @@ struct FlatMapTextConsumer<F, E> {
     end: E,
 }
 
-impl<F, E: Consume<str>> FlatMapTextConsumer<F, E> {
-    fn pass_on(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
-        let end = &mut self.end;
-        self.emitter.drain(|record| end.consume(record, context))
-    }
-}
-
 impl<I, F, E> Consume<I> for FlatMapTextConsumer<F, E>
 where
     I: ?Sized,
@@ -79,19 +68,10 @@ where
 {
     fn consume(&mut self, record: &I, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
         (self.function)(record, &mut self.emitter);
-        if self.emitter.is_too_large() {
-            // It fails the attempt.
-            return self.emitter.hand_over(context);
-        }
-        if self.emitter.bytes() < BATCH_BYTES {
-            return Ok(());
-        }
-        self.pass_on(context)
+        if self.emitter.is_full() { self.emitter.pass_on(&mut self.end, context) } else { Ok(()) }
     }
 
     fn finish(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
-        self.pass_on(context)?;
-        self.emitter.hand_over(context)?;
-        self.end.finish(context)
+        self.emitter.finish(&mut self.end, context)
     }
 }

@@ -5,7 +5,17 @@ use std::ops::Range;
 use regrow_actors::task::TaskContext;
 use regrow_protocol::{Accumulator as Value, TaskFailure};
 
-use crate::accumulators::{Accumulator, Tally};
+use crate::{
+    accumulators::{Accumulator, Tally},
+    chain::Consume,
+};
+
+/// Bytes that are collected before they go on: large enough that passing them on costs little,
+/// small enough that they stay in the nearest cache.
+const BATCH_BYTES: usize = 16 << 10;
+
+/// Texts that are collected before they go on, however short they are.
+const BATCH_RECORDS: usize = 4096;
 
 /// Collects the texts that a `flat_map_text` makes of one record or several, in one buffer: without an
 /// allocation per text. And what it counts.
@@ -79,32 +89,37 @@ impl TextEmitter {
         self.tally.accumulator(name)
     }
 
-    /// Whether the attempt cannot finish, because of what is counted.
+    /// Whether there is enough to be passed on.
     #[inline]
-    pub(crate) fn is_too_large(&self) -> bool {
-        self.tally.is_too_large()
+    pub(crate) fn is_full(&self) -> bool {
+        self.text.len() >= BATCH_BYTES
+            || self.records.len() >= BATCH_RECORDS
+            || self.tally.is_too_large()
     }
 
-    /// Gives the attempt what was counted.
-    pub(crate) fn hand_over(&mut self, context: &mut dyn TaskContext) -> Result<(), TaskFailure> {
-        self.tally.hand_over(context)
-    }
-
-    /// Bytes that are collected.
-    pub(crate) fn bytes(&self) -> usize {
-        self.text.len()
-    }
-
-    /// Gives all records away, in order, and forgets them; stops at the first error.
-    pub(crate) fn drain<E>(
+    /// Gives all records to `end`, in order, and forgets them.
+    pub(crate) fn pass_on<E: Consume<str>>(
         &mut self,
-        mut take: impl FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), E> {
+        end: &mut E,
+        context: &mut dyn TaskContext,
+    ) -> Result<(), TaskFailure> {
+        self.tally.check()?;
         for range in self.records.drain(..) {
-            take(&self.text[range])?;
+            end.consume(&self.text[range], context)?;
         }
         self.text.clear();
         Ok(())
+    }
+
+    /// Gives `end` the last records and the attempt what was counted.
+    pub(crate) fn finish<E: Consume<str>>(
+        &mut self,
+        end: &mut E,
+        context: &mut dyn TaskContext,
+    ) -> Result<(), TaskFailure> {
+        self.pass_on(end, context)?;
+        self.tally.hand_over(context)?;
+        end.finish(context)
     }
 }
 
@@ -113,15 +128,37 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::test_context::TestContext;
 
-    fn drained(emitter: &mut TextEmitter) -> Vec<String> {
-        let mut records = Vec::new();
-        let taken: Result<(), ()> = emitter.drain(|record| {
-            records.push(record.to_owned());
+    struct Texts(Vec<String>);
+
+    impl Consume<str> for Texts {
+        fn consume(&mut self, text: &str, _: &mut dyn TaskContext) -> Result<(), TaskFailure> {
+            self.0.push(text.to_owned());
             Ok(())
-        });
-        assert_eq!(taken, Ok(()));
-        records
+        }
+
+        fn finish(&mut self, _: &mut dyn TaskContext) -> Result<(), TaskFailure> {
+            Ok(())
+        }
+    }
+
+    fn passed_on(emitter: &mut TextEmitter) -> Vec<String> {
+        let mut texts = Texts(Vec::new());
+        emitter.pass_on(&mut texts, &mut TestContext::new(0)).unwrap();
+        texts.0
+    }
+
+    #[test]
+    fn texts_without_a_byte_are_passed_on_before_they_fill_the_memory() {
+        let mut emitter = TextEmitter::default();
+        for _ in 0..BATCH_RECORDS {
+            assert!(!emitter.is_full());
+            emitter.emit("");
+        }
+        assert!(emitter.is_full());
+        assert_eq!(passed_on(&mut emitter).len(), BATCH_RECORDS);
+        assert!(!emitter.is_full());
     }
 
     #[test]
@@ -130,8 +167,8 @@ mod tests {
         emitter.emit("a");
         emitter.emit(String::new());
         emitter.emit("b c");
-        assert_eq!(drained(&mut emitter), ["a", "", "b c"]);
-        assert_eq!(drained(&mut emitter), [""; 0]);
+        assert_eq!(passed_on(&mut emitter), ["a", "", "b c"]);
+        assert_eq!(passed_on(&mut emitter), [""; 0]);
     }
 
     proptest! {
@@ -145,7 +182,7 @@ mod tests {
                 emitter.emit_lowercase_words(line);
                 expected.extend(line.split_whitespace().map(str::to_lowercase));
             }
-            prop_assert_eq!(drained(&mut emitter), expected);
+            prop_assert_eq!(passed_on(&mut emitter), expected);
         }
     }
 }
