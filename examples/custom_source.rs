@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Error, Lines, SeekFrom, Take, prelude::*};
 use std::path::PathBuf;
 
-use regrow::{Emitter, Source, SourceError, SourceSplit, SplitProgress, SplitReader};
+use regrow::prelude::*;
 
 #[derive(clap::Args, serde::Serialize, serde::Deserialize)]
 struct Arguments {

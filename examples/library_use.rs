@@ -7,7 +7,7 @@
 
 use std::{error::Error, path::PathBuf};
 
-use regrow::{RunUpdate, prelude::*};
+use regrow::prelude::*;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]

@@ -8,7 +8,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
-use regrow::CsvOptions;
+use regrow::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Sums the traffic of each country
