@@ -6,5 +6,5 @@ mod tally;
 
 pub use accumulator::Accumulator;
 pub(crate) use results::shown;
-pub use results::{Accumulators, ReadError};
+pub use results::{Accumulators, ResultError};
 pub(crate) use tally::Tally;

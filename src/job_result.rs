@@ -7,7 +7,7 @@ use regrow_protocol::{JobId, RunId};
 use regrow_runtime::JobState;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::accumulators::{Accumulators, ReadError};
+use crate::accumulators::{Accumulators, ResultError};
 
 /// How a job ended.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl JobResult {
     ///
     /// # Errors
     /// When it collected nothing as `name`, or records of another type than `T`.
-    pub fn collected<T>(&self, name: &str) -> Result<Vec<T>, ReadError>
+    pub fn collected<T>(&self, name: &str) -> Result<Vec<T>, ResultError>
     where
         T: Serialize + DeserializeOwned + Send + 'static,
     {

@@ -69,7 +69,7 @@ mod test_job;
 #[cfg(test)]
 mod word_count_tests;
 
-pub use accumulators::{Accumulator, Accumulators, ReadError};
+pub use accumulators::{Accumulator, Accumulators, ResultError};
 pub use aggregation::{KeyOf, Number};
 pub use chain::{Chain, ChainStart, Consume, DiscoverSplits};
 pub use collect::COLLECTED_BYTES_MAX;

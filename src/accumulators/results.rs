@@ -18,7 +18,7 @@ pub struct Accumulators(Values);
 
 /// What a job left under a name cannot be read as asked.
 #[derive(Debug, PartialEq, Eq, Error)]
-pub enum ReadError {
+pub enum ResultError {
     /// Nothing was collected under the name.
     #[error("the job collected nothing as {name:?}; it collected: {present}")]
     NotCollected {
@@ -68,7 +68,7 @@ impl Accumulators {
     ///
     /// # Errors
     /// When a task's value is none of type `T`.
-    pub fn custom<T: Accumulator>(&self, name: &str) -> Result<T, ReadError> {
+    pub fn custom<T: Accumulator>(&self, name: &str) -> Result<T, ResultError> {
         let mut merged = T::default();
         if let Some(Value::Custom(values)) = self.0.find(name, AccumulatorKind::Custom) {
             for value in values {
@@ -85,13 +85,13 @@ impl Accumulators {
     ///
     /// # Errors
     /// When nothing was collected as `name`, or records of another type.
-    pub(crate) fn collected<T>(&self, name: &str) -> Result<Vec<T>, ReadError>
+    pub(crate) fn collected<T>(&self, name: &str) -> Result<Vec<T>, ResultError>
     where
         T: Serialize + DeserializeOwned + Send + 'static,
     {
         let found = self.0.find(name, AccumulatorKind::Collected);
         let Some(Value::Collected(collected)) = found else {
-            return Err(ReadError::NotCollected {
+            return Err(ResultError::NotCollected {
                 name: name.to_owned(),
                 present: self.names_of_collected(),
             });
@@ -126,7 +126,7 @@ pub(crate) fn shown(value: &Value) -> Option<String> {
     }
 }
 
-fn read_all<T>(name: &str, collected: &CollectedRecords) -> Result<Vec<T>, ReadError>
+fn read_all<T>(name: &str, collected: &CollectedRecords) -> Result<Vec<T>, ResultError>
 where
     T: Serialize + DeserializeOwned + Send + 'static,
 {
@@ -144,8 +144,8 @@ where
     Ok(records)
 }
 
-fn other_type<T: ?Sized>(name: &str, reason: String) -> ReadError {
-    ReadError::OtherType { name: name.to_owned(), read_as: type_name::<T>(), reason }
+fn other_type<T: ?Sized>(name: &str, reason: String) -> ResultError {
+    ResultError::OtherType { name: name.to_owned(), read_as: type_name::<T>(), reason }
 }
 
 #[cfg(test)]
