@@ -9,6 +9,7 @@
 mod admission;
 mod client;
 mod ending;
+mod following;
 mod leading;
 mod run;
 mod standings;
@@ -29,6 +30,7 @@ use tracing::info;
 use self::{
     admission::Admission,
     ending::tell_ended,
+    following::Question,
     run::{Acceptance, Life, Run},
     standings::EndedRuns,
     store_work::Places,
@@ -36,6 +38,7 @@ use self::{
 pub(crate) use self::{
     admission::SubmitError,
     client::{CancelRun, ClientUpdate, KillRun, SubmitJob},
+    following::{FollowRun, HandOver, ListJobs, RecoverAll},
 };
 use crate::{
     archive::Archive,
@@ -74,6 +77,10 @@ pub(crate) struct Dispatcher {
     /// Claimed with the first submission.
     term: Option<u64>,
     submitting: BTreeMap<JobId, SubmitJob>,
+    /// Questions about jobs that are being submitted.
+    late: Vec<Question>,
+    /// Questions that wait until all jobs are known; none once they are.
+    put_off: Option<Vec<Question>>,
     runs: BTreeMap<RunId, Run>,
     ended: EndedRuns,
     workers: BTreeMap<WorkerId, WorkerConnected>,
@@ -110,6 +117,8 @@ impl Dispatcher {
             config,
             term: None,
             submitting: BTreeMap::new(),
+            late: Vec::new(),
+            put_off: None,
             runs: BTreeMap::new(),
             ended: EndedRuns::default(),
             workers: BTreeMap::new(),
@@ -236,7 +245,7 @@ impl Handler<SubmitJob> for Dispatcher {
     type Result = ();
 
     fn handle(&mut self, submit: SubmitJob, ctx: &mut Self::Context) {
-        self.admit(submit, ctx);
+        self.submit(submit, ctx);
     }
 }
 
@@ -255,6 +264,7 @@ impl Handler<Admitted> for Dispatcher {
                 submit.client.do_send(ClientUpdate::Refused(error));
             }
         }
+        self.answer_late(ctx);
     }
 }
 
@@ -321,11 +331,6 @@ impl Handler<Post<ToJobMaster>> for Dispatcher {
     type Result = ();
 
     fn handle(&mut self, post: Post<ToJobMaster>, _: &mut Self::Context) {
-        let Post(envelope) = &post;
-        if let Some(Run { life: Life::Led(master), .. }) = self.runs.get(&envelope.run) {
-            master.do_send(post);
-        } else if let ToJobMaster::Registered { worker, .. } = &envelope.message {
-            self.answer_inventory(worker.worker, envelope);
-        }
+        self.take_report(post);
     }
 }

@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use regrow_protocol::{JobId, RunId};
 use regrow_runtime::{JobOutcome, JobStatus, KillHow, KillPoint, Options, RecoveryReport};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 mod cancel_handle;
@@ -14,6 +15,7 @@ mod store_loss;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::local_run::random_bits;
 pub use self::{
     cancel_handle::CancelHandle,
     store_loss::{StandIn, StoreLoss, StoreLossKind},
@@ -48,7 +50,7 @@ pub struct LocalRun {
 }
 
 /// What happens while a job runs, in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum RunUpdate {
     /// The event store of the interrupted run is lost: finish records and what the run directory
     /// notes stand in for it.

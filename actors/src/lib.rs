@@ -1,6 +1,7 @@
 //! The actors: thin shells that translate messages to inputs, store events, and carry out actions.
 
 pub mod archive;
+pub mod cluster;
 mod dispatcher;
 mod durable_file;
 mod effects;
@@ -9,6 +10,7 @@ pub mod gateway;
 mod job_master;
 pub mod launch;
 mod ledger;
+mod net;
 mod operator_coordinator;
 mod output;
 mod panic_watch;

@@ -7,7 +7,9 @@ mod tests;
 use std::sync::Arc;
 
 use actix::prelude::*;
-use regrow_protocol::{Epoch, ExecutionAttemptId, RunId, ToShuffleService, WorkerId};
+use regrow_protocol::{
+    Envelope, Epoch, ExecutionAttemptId, RunId, ToJobMaster, ToShuffleService, WorkerId,
+};
 use regrow_runtime::{
     ShuffleService as Decisions, ShuffleServiceAction, ShuffleServiceInput, Timestamp,
     WorkerTimeouts,
@@ -30,6 +32,7 @@ pub(crate) use file_worker::FileThread;
 pub(crate) struct ShuffleService {
     decisions: Decisions,
     worker: WorkerId,
+    master: MasterGateway,
     files: FileWorker,
     found: Vec<RunId>,
     origin: Instant,
@@ -74,6 +77,10 @@ pub enum WorkerNews {
         /// Which master.
         epoch: Epoch,
     },
+    /// The connection to the leader closed.
+    LeaderLost,
+    /// A connection to a leader is open.
+    LeaderConnected,
     /// The output of an attempt is superseded.
     Discard {
         /// Whose.
@@ -101,10 +108,10 @@ impl ShuffleService {
         for directory in &directories {
             found.extend(directory.runs()?);
         }
-        let files = FileWorker::start(worker, directories, master, file_thread)?;
+        let files = FileWorker::start(worker, directories, master.clone(), file_thread)?;
         let decisions = Decisions::new(timeouts);
         let origin = Instant::now();
-        Ok(Actor::start(Self { decisions, worker, files, found, origin, watch: None }))
+        Ok(Actor::start(Self { decisions, worker, master, files, found, origin, watch: None }))
     }
 
     fn feed(&mut self, input: ShuffleServiceInput, ctx: &mut Context<Self>) {
@@ -121,6 +128,10 @@ impl ShuffleService {
 
     fn perform(&mut self, action: ShuffleServiceAction, now: Timestamp, ctx: &mut Context<Self>) {
         match action {
+            ShuffleServiceAction::ReportHeldRun { run, epoch } => {
+                let message = ToJobMaster::RunHeld { worker: self.worker };
+                self.master.do_send(Post(Envelope { run, epoch, message }));
+            }
             ShuffleServiceAction::ReportPartitions { run, epoch } => {
                 self.files.give(FileJob::Report { run, epoch });
             }
@@ -166,6 +177,8 @@ impl Handler<WorkerNews> for ShuffleService {
                 ShuffleServiceInput::MasterRegistered { run, epoch }
             }
             WorkerNews::MasterLost { run, epoch } => ShuffleServiceInput::MasterLost { run, epoch },
+            WorkerNews::LeaderLost => ShuffleServiceInput::LeaderLost,
+            WorkerNews::LeaderConnected => ShuffleServiceInput::LeaderConnected,
             WorkerNews::Discard { attempt } => ShuffleServiceInput::Discard { attempt },
             WorkerNews::RunEnded { run } => ShuffleServiceInput::RunEnded { run },
         };

@@ -59,6 +59,20 @@ impl Message for MasterLost {
     type Result = ();
 }
 
+/// What a worker hears of its connection to the leader. Told to the `TaskExecutor` alone, which
+/// tells the `ShuffleService` of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaderNews {
+    /// It is open: say what is held, and be told how it stands.
+    Connected,
+    /// It is closed.
+    Lost,
+}
+
+impl Message for LeaderNews {
+    type Result = ();
+}
+
 /// Ends a worker as a kill of its process would: its tasks are cancelled, nothing is reported, and
 /// what is sealed stays on the disk.
 #[derive(Clone, Copy, Debug)]
@@ -169,6 +183,21 @@ impl Handler<MasterLost> for TaskExecutor {
         let MasterLost { run, epoch } = lost;
         self.shuffle_service.do_send(WorkerNews::MasterLost { run, epoch });
         self.feed(TaskExecutorInput::MasterLost { run, epoch }, ctx);
+    }
+}
+
+impl Handler<LeaderNews> for TaskExecutor {
+    type Result = ();
+
+    fn handle(&mut self, news: LeaderNews, ctx: &mut Self::Context) {
+        let (input, told) = match news {
+            LeaderNews::Connected => {
+                (TaskExecutorInput::LeaderConnected, WorkerNews::LeaderConnected)
+            }
+            LeaderNews::Lost => (TaskExecutorInput::LeaderLost, WorkerNews::LeaderLost),
+        };
+        self.shuffle_service.do_send(told);
+        self.feed(input, ctx);
     }
 }
 

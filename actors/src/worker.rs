@@ -100,6 +100,11 @@ impl WorkerDirectories {
         Ok(workers)
     }
 
+    /// The directory of new outputs.
+    pub(crate) fn id(&self) -> DataDirectoryId {
+        self.own.id()
+    }
+
     fn all(&self) -> Vec<Arc<DataDirectory>> {
         let taken_over = self.taken_over.iter().map(Arc::clone);
         std::iter::once(Arc::clone(&self.own)).chain(taken_over).collect()

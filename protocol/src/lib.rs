@@ -13,6 +13,8 @@ mod envelope;
 mod epoch;
 mod execution;
 mod finish_record;
+mod frames;
+mod hello;
 mod job_id;
 mod messages;
 mod opaque_bytes;
@@ -37,6 +39,8 @@ pub use execution::{
     DataSetId, ExecutionAttemptId, ExecutionVertexId, InputId, JobVertexId, PartitionId, PlanId,
 };
 pub use finish_record::{FinishRecord, PartitionMetrics, StagedFile, TaskMetrics};
+pub use frames::{FromWorker, ToWorker};
+pub use hello::{Hello, HelloError, PROTOCOL_VERSION, Role};
 pub use job_id::{JobId, JobIdError};
 pub use messages::{
     Inventory, ReportAnswer, RunStanding, ToJobMaster, ToShuffleService, ToTaskExecutor,

@@ -105,6 +105,12 @@ pub enum ToJobMaster {
         /// The finish record of each sealed attempt of the run.
         finished: Vec<FinishRecord>,
     },
+    /// A worker may hold partitions of the run; sent upon each connection, so that whoever knows
+    /// says how the run stands.
+    RunHeld {
+        /// Who holds them.
+        worker: WorkerId,
+    },
     /// An attempt is sealed. Sent again to each new master until answered.
     TaskFinished {
         /// Who ran it.

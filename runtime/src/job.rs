@@ -18,6 +18,7 @@ mod replay;
 mod reports;
 mod reset_plan;
 mod resets;
+mod resync;
 mod scheduling;
 mod settling;
 mod status;

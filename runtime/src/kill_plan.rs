@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// When and how a `JobMaster` is to die; fires once over all lives of a run.
@@ -36,7 +37,7 @@ pub enum KillWhen {
 }
 
 /// How a `JobMaster` dies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KillHow {
     /// The actor is dropped between two messages, its event buffer with it.
     Stop,

@@ -36,6 +36,10 @@ pub struct Options {
     pub registration_timeout: Duration,
     /// `taskmanager.reconnect-grace`: how long a closed connection is no loss.
     pub reconnect_grace: Duration,
+    /// `heartbeat.interval`: a connection on which nothing was sent for this long gets a heartbeat.
+    pub heartbeat_interval: Duration,
+    /// `heartbeat.timeout`: a peer that was silent for this long is gone; above the interval.
+    pub heartbeat_timeout: Duration,
     /// `taskmanager.memory.task.size`: memory of one attempt for sorting, aggregation and outputs.
     pub task_memory_bytes: u64,
     /// `execution.batch.adaptive.auto-parallelism.min-parallelism`, at least 1.
@@ -77,6 +81,8 @@ impl Default for Options {
             store_unavailable_timeout: Duration::from_mins(10),
             registration_timeout: Duration::from_mins(5),
             reconnect_grace: Duration::from_secs(5),
+            heartbeat_interval: Duration::from_secs(10),
+            heartbeat_timeout: Duration::from_secs(50),
             task_memory_bytes: 128 << 20,
             min_parallelism: 1,
             max_parallelism: 128,

@@ -46,6 +46,10 @@ pub enum ShuffleServiceInput {
         /// Which master.
         epoch: Epoch,
     },
+    /// The connection to the leader closed: the masters of all runs are out of reach.
+    LeaderLost,
+    /// A connection to a leader is open: who leads a run, if anybody does, is not known yet.
+    LeaderConnected,
     /// The output of an attempt is superseded.
     Discard {
         /// Whose.
@@ -63,6 +67,13 @@ pub enum ShuffleServiceInput {
 /// A wish; the shell carries it out, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShuffleServiceAction {
+    /// Tell the leader that partitions of a run are here, so that it says how the run stands.
+    ReportHeldRun {
+        /// Which run.
+        run: RunId,
+        /// The highest epoch of it that was seen here.
+        epoch: Epoch,
+    },
     /// Report all partitions of a run with metrics, one message per data directory.
     ReportPartitions {
         /// Which run.
@@ -114,6 +125,17 @@ impl ShuffleService {
             ShuffleServiceInput::Command(envelope) => self.command(envelope, &mut actions),
             ShuffleServiceInput::MasterRegistered { run, epoch } => self.follow(run, epoch),
             ShuffleServiceInput::MasterLost { run, epoch } => self.lose_master(now, run, epoch),
+            ShuffleServiceInput::LeaderLost => {
+                for lost_at in self.runs.values_mut() {
+                    lost_at.get_or_insert(now);
+                }
+            }
+            ShuffleServiceInput::LeaderConnected => {
+                for run in self.runs.keys().copied() {
+                    let epoch = self.fence.epoch(run);
+                    actions.push(ShuffleServiceAction::ReportHeldRun { run, epoch });
+                }
+            }
             ShuffleServiceInput::Discard { attempt } => {
                 actions.push(ShuffleServiceAction::ReleasePartitions { attempts: vec![attempt] });
             }

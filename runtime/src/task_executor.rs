@@ -85,6 +85,17 @@ impl TaskExecutor {
                 }
             }
             TaskExecutorInput::MasterLost { run, epoch } => self.lose_master(now, run, epoch),
+            TaskExecutorInput::LeaderLost => {
+                for run in self.runs.values_mut() {
+                    run.lost_at.get_or_insert(now);
+                }
+            }
+            TaskExecutorInput::LeaderConnected => {
+                let runs: Vec<RunId> = self.runs.keys().copied().collect();
+                for run in runs {
+                    self.register(run, &mut actions);
+                }
+            }
             TaskExecutorInput::Woken => self.alarm.rang(now),
         }
         self.expire(now, &mut actions);
@@ -211,6 +222,7 @@ impl TaskExecutor {
         }
         match state.knowledge(attempt) {
             Some(Known::Started) => {}
+            Some(Known::Failed(failure)) => self.report_failure(attempt, failure, actions),
             Some(Known::NeverStarts) => {
                 self.report_failure(attempt, TaskFailure::Cancelled, actions);
             }
@@ -278,10 +290,16 @@ impl TaskExecutor {
     }
 
     fn fail(&mut self, attempt: ExecutionAttemptId, failure: TaskFailure, actions: &mut Actions) {
-        // Whatever its epoch: a new master waits for the attempts of older ones to end.
-        if self.slots.free(attempt) && self.runs.contains_key(&attempt.run) {
-            self.report_failure(attempt, failure, actions);
+        if !self.slots.free(attempt) {
+            return;
         }
+        let followed = self.fence.epoch(attempt.run);
+        let Some(run) = self.runs.get_mut(&attempt.run) else { return };
+        if attempt.epoch == followed {
+            run.note(attempt, Known::Failed(failure.clone()));
+        }
+        // Whatever its epoch: a new master waits for the attempts of older ones to end.
+        self.report_failure(attempt, failure, actions);
     }
 
     fn lose_master(&mut self, now: Timestamp, run: RunId, epoch: Epoch) {

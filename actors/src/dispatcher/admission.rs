@@ -8,8 +8,8 @@ use regrow_store::{EventStore, StoreError};
 use thiserror::Error;
 use tracing::warn;
 
-pub(super) use self::documents::store_result;
 use self::documents::{Documents, StoredResult, store_job};
+pub(super) use self::documents::{accepted_jobs, ended_runs, store_result};
 use crate::{
     archive::{Archive, ArchivedJob},
     launch::LaunchError,
@@ -31,6 +31,12 @@ pub enum SubmitError {
         existing: String,
         /// What was submitted.
         requested: String,
+    },
+    /// Nothing is known of the job.
+    #[error("there is no job {job}; `list` names those that are known")]
+    NoSuchJob {
+        /// The id.
+        job: JobId,
     },
     /// The store cannot be used.
     #[error("cannot use the event store")]
@@ -204,6 +210,16 @@ fn lacks(noted: Option<&NotedRun>, documents: &Documents) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
+/// How the newest run of a job ended, if one did.
+pub(super) fn ended(
+    store: &mut dyn EventStore,
+    archive: &Archive,
+    job: &JobId,
+) -> Result<Option<JobOutcome>, SubmitError> {
+    let documents = Documents::read(store, job)?;
+    Ok(ended_run(archive, job, documents.result).map(|ended| ended.outcome))
+}
+
 /// The newest run of a job that ended. An archive that cannot be read forgets a job; it does not
 /// forbid to run it.
 fn ended_run(archive: &Archive, job: &JobId, result: Option<StoredResult>) -> Option<ArchivedJob> {
@@ -216,7 +232,7 @@ fn ended_run(archive: &Archive, job: &JobId, result: Option<StoredResult>) -> Op
     })
 }
 
-fn check_same(
+pub(super) fn check_same(
     submission: &JobSubmission,
     job_name: &str,
     arguments: &[u8],

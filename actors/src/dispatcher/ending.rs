@@ -97,6 +97,7 @@ impl Dispatcher {
             let outcome = outcome.clone();
             client.do_send(ClientUpdate::Ended { outcome, joined: false });
         }
+        run.outcome = Some(outcome);
         let epoch = run.epoch;
         self.ended.add(id);
         for worker in self.workers.values() {

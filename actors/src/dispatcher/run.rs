@@ -5,12 +5,13 @@ use std::time::Duration;
 use actix::{Addr, Recipient};
 use regrow_protocol::Epoch;
 use regrow_runtime::{
-    JobOutcome, JobStatus, JobSubmission, KillHow, KillPoint, Options, PreviousLife,
+    JobOutcome, JobState, JobStatus, JobSubmission, KillHow, KillPoint, Options, PreviousLife,
 };
 use tokio::time::Instant;
 
 use super::ClientUpdate;
 use crate::{
+    cluster::JobSummary,
     job_master::{JobMaster, LifeEnd, PlannedBy},
     launch::RunUpdate,
     output::OutputCommitter,
@@ -53,6 +54,10 @@ pub(super) struct Run {
     pub(super) lacks: Option<String>,
     /// The newest status from before it was announced.
     early_status: Option<Box<JobStatus>>,
+    /// The newest status of all.
+    status: Option<Box<JobStatus>>,
+    /// How it ended, once its clients were told.
+    pub(super) outcome: Option<Box<JobOutcome>>,
     /// A cancel that no life has answered yet.
     pub(super) cancel: bool,
     /// A planned kill that came while nobody led.
@@ -113,6 +118,8 @@ impl Run {
             acceptance: Acceptance::Unrecorded,
             lacks: None,
             early_status: None,
+            status: None,
+            outcome: None,
             cancel: false,
             kill: None,
             began: Instant::now(),
@@ -141,10 +148,60 @@ impl Run {
 
     /// Tells how the job stands, once the clients know that there is one.
     pub(super) fn show(&mut self, status: Box<JobStatus>) {
+        self.status = Some(status.clone());
         if self.acceptance == Acceptance::Announced {
             self.tell(&RunUpdate::Status(status));
         } else {
             self.early_status = Some(status);
+        }
+    }
+
+    /// Lets one more client hear how it goes on.
+    pub(super) fn join(&mut self, client: Recipient<ClientUpdate>) {
+        if let Some(outcome) = &self.outcome {
+            client.do_send(ClientUpdate::Ended { outcome: outcome.clone(), joined: true });
+            client.do_send(ClientUpdate::Closed);
+            return;
+        }
+        if self.acceptance == Acceptance::Announced {
+            let JobSubmission { job, run, .. } = &self.submission;
+            let accepted = RunUpdate::Accepted { job: job.clone(), run: *run, resumed: true };
+            client.do_send(ClientUpdate::Run(accepted));
+            if let Some(status) = &self.status {
+                client.do_send(ClientUpdate::Run(RunUpdate::Status(status.clone())));
+            }
+        }
+        self.clients.retain(Recipient::connected);
+        self.clients.push(client);
+    }
+
+    /// How it stands, in short.
+    pub(super) fn summary(&self) -> JobSummary {
+        let JobSubmission { job, run, job_name, .. } = &self.submission;
+        let status = self.status.as_deref();
+        let outcome = self.outcome.as_deref().or(match &self.life {
+            Life::Concluding(outcome) => Some(outcome),
+            Life::Opening | Life::Led(_) | Life::Forgetting => None,
+        });
+        let between = if self.resumed || self.epoch.life > 0 {
+            JobState::Reconciling
+        } else {
+            JobState::Initializing
+        };
+        let state = match (&self.life, status) {
+            (Life::Led(_), Some(status)) => status.state,
+            _ => between,
+        };
+        JobSummary {
+            job: job.clone(),
+            run: *run,
+            job_name: job_name.clone(),
+            state: outcome.map_or(state, |outcome| outcome.state),
+            waiting_for: status.and_then(|status| status.waiting_for.clone()),
+            degraded: status.and_then(|status| status.degraded.clone()),
+            recoveries: outcome.map_or(self.epoch.life, |outcome| outcome.recoveries),
+            error: outcome.and_then(|outcome| outcome.error.clone()),
+            vertices: status.map(|status| status.vertices.clone()).unwrap_or_default(),
         }
     }
 

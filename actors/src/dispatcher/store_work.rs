@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use regrow_protocol::Epoch;
+use regrow_protocol::{Epoch, JobId, RunId};
 use regrow_runtime::{
     JobEvent, JobOutcome, JobSubmission, LogPosition, Lsn, ReadLog, RecoveryReport, StoredBatch,
     encode_batch, read_log, with_causes,
@@ -95,6 +95,34 @@ pub(super) fn admit(
         noted.adopt(accepted, term).map_err(Box::new)?;
     }
     Ok((term, admission))
+}
+
+/// What a leadership begins with.
+#[derive(Debug)]
+pub(super) struct Inherited {
+    /// Its term.
+    pub(super) term: u64,
+    /// The jobs that it is to lead.
+    pub(super) jobs: Vec<JobSubmission>,
+    /// The runs that are known to have ended.
+    pub(super) ended: Vec<RunId>,
+}
+
+/// Claims the next term of leadership, and lists what it is to know of jobs.
+pub(super) fn inherit(store: &mut dyn EventStore) -> Result<Inherited, StoreError> {
+    let term = claim_term(store, 0)?;
+    let jobs = healed(store, |store| admission::accepted_jobs(store))?;
+    let ended = healed(store, |store| admission::ended_runs(store))?;
+    Ok(Inherited { term, jobs, ended })
+}
+
+/// How the newest run of a job ended, if one did.
+pub(super) fn ended(
+    store: &mut dyn EventStore,
+    archive: &Archive,
+    job: &JobId,
+) -> Result<Option<JobOutcome>, SubmitError> {
+    admission::ended(store, archive, job)
 }
 
 fn claim_term(store: &mut dyn EventStore, floor: u64) -> Result<u64, StoreError> {

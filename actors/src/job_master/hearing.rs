@@ -6,6 +6,7 @@ use regrow_runtime::Input;
 
 use super::{CancelJob, EffectEnded, JobMaster, KillMaster, News, PlannedBy, StopMaster};
 use crate::{
+    cluster::WorkerDisconnected,
     event_writer::LogUpdate,
     gateway::{Post, WorkerConnected},
     operator_coordinator::SplitsDiscovered,
@@ -15,8 +16,10 @@ use crate::{
 
 /// What a worker said, as an input. The envelope's epoch does not matter: reports are judged by
 /// their attempt.
-fn report(message: ToJobMaster) -> Input {
-    match message {
+fn report(message: ToJobMaster) -> Option<Input> {
+    Some(match message {
+        // Asked of whoever knows all runs; that this one is led is said by `JobMasterStarted`.
+        ToJobMaster::RunHeld { .. } => return None,
         ToJobMaster::Registered { worker, inventory } => {
             Input::WorkerRegistered { worker, inventory }
         }
@@ -32,14 +35,16 @@ fn report(message: ToJobMaster) -> Input {
         ToJobMaster::SplitRequested { worker, attempt, request } => {
             Input::SplitRequested { worker, attempt, request }
         }
-    }
+    })
 }
 
 impl Handler<Post<ToJobMaster>> for JobMaster {
     type Result = ();
 
     fn handle(&mut self, Post(envelope): Post<ToJobMaster>, ctx: &mut Self::Context) {
-        self.feed(report(envelope.message), ctx);
+        if let Some(input) = report(envelope.message) {
+            self.feed(input, ctx);
+        }
     }
 }
 
@@ -50,6 +55,14 @@ impl Handler<WorkerConnected> for JobMaster {
         let worker = connected.worker.worker;
         self.workers.insert(worker, connected);
         self.feed(Input::WorkerConnected { worker }, ctx);
+    }
+}
+
+impl Handler<WorkerDisconnected> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, WorkerDisconnected(worker): WorkerDisconnected, ctx: &mut Self::Context) {
+        self.feed(Input::WorkerDisconnected { worker }, ctx);
     }
 }
 

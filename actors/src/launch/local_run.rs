@@ -311,7 +311,9 @@ fn refusal(error: SubmitError) -> LaunchError {
         }
         SubmitError::Store(error) => LaunchError::Store(error),
         SubmitError::Directory(error) => *error,
-        other @ SubmitError::Document { .. } => LaunchError::Submit(other),
+        other @ (SubmitError::Document { .. } | SubmitError::NoSuchJob { .. }) => {
+            LaunchError::Submit(other)
+        }
     }
 }
 
@@ -334,7 +336,8 @@ fn end(
     }
 }
 
-fn random_bits() -> Result<u128, LaunchError> {
+/// 128 random bits.
+pub(crate) fn random_bits() -> Result<u128, LaunchError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| LaunchError::Directory {
         action: "read random numbers from",

@@ -2,8 +2,10 @@
 
 use std::{fmt, path::PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// An event store that was lost, and what is left of its run. Its text is for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreLoss {
     /// Where the store was.
     pub path: PathBuf,
@@ -14,7 +16,7 @@ pub struct StoreLoss {
 }
 
 /// What stands in for a store that was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StandIn {
     /// The archive: the run has ended, and is only cleaned up.
     Archive,
@@ -25,7 +27,7 @@ pub enum StandIn {
 }
 
 /// How an event store was lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StoreLossKind {
     /// Somebody removed it.
     Gone,

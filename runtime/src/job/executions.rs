@@ -91,6 +91,20 @@ impl Executions {
         here.map(|execution| execution.attempt).collect()
     }
 
+    /// The current attempts that a worker was told of.
+    pub(super) fn sent_to(&self, worker: WorkerId) -> Vec<ExecutionAttemptId> {
+        let told = |execution: &&Execution| {
+            execution.worker == worker && execution.stage == ExecutionStage::Sent
+        };
+        self.current.values().filter(told).map(|execution| execution.attempt).collect()
+    }
+
+    /// The attempts on a worker that were told to stop.
+    pub(super) fn winding_down_on(&self, worker: WorkerId) -> Vec<ExecutionAttemptId> {
+        let here = self.winding_down.iter().filter(|(_, holder)| **holder == worker);
+        here.map(|(attempt, _)| *attempt).collect()
+    }
+
     /// All subtasks that have a current attempt.
     pub(super) fn subtasks(&self) -> Vec<ExecutionVertexId> {
         self.current.keys().copied().collect()

@@ -174,6 +174,7 @@ impl Job {
         out: &mut Decision,
     ) {
         self.workers.register(worker);
+        self.resync(worker.worker, &inventory, out);
         let epoch = self.epoch();
         let former = inventory.running.into_iter().filter(|attempt| attempt.epoch < epoch);
         self.former.extend(former.map(|attempt| (attempt, worker.worker)));

@@ -278,6 +278,14 @@ impl Job {
         out.actions.push(Action::SubmitTask { worker, deployment });
     }
 
+    /// Repeats a dispatch that its worker may not have heard.
+    pub(super) fn send_again(&mut self, attempt: &ExecutionAttemptId, out: &mut Decision) {
+        let Some(execution) = self.executions.of_attempt(attempt) else { return };
+        let (worker, splits) = (execution.worker, execution.splits.clone());
+        let deployment = Box::new(self.deployment(*attempt, splits));
+        out.actions.push(Action::SubmitTask { worker, deployment });
+    }
+
     /// Takes back a dispatch that was not sent; false if there is none.
     pub(super) fn withdraw(&mut self, subtask: ExecutionVertexId) -> bool {
         let held = |execution: &Execution| execution.stage == ExecutionStage::Held;

@@ -156,6 +156,32 @@ fn rule_5_3_the_wait_ends_at_its_time_out_and_the_lost_run_again() {
 }
 
 #[test]
+fn rule_4_7_a_worker_that_comes_back_hears_again_what_it_missed() {
+    let mut bench = Bench::new(stages(&[2]));
+    bench.run_worker(1, 2);
+    let [first, second] = bench.submitted()[..] else { panic!("two slots, two tasks") };
+    bench.resume(1, 2, vec![first]);
+    assert_eq!(bench.submitted(), [second], "its dispatch was lost with the connection");
+    assert_eq!(bench.cancelled, []);
+    bench.finish(first);
+    bench.resume(1, 2, vec![first, second]);
+    assert_eq!(bench.submitted(), []);
+    assert_eq!(bench.cancelled, [first], "another attempt counts");
+}
+
+#[test]
+fn rule_4_7_a_slot_is_free_when_the_report_of_its_end_was_lost() {
+    let mut bench = Bench::new(stages(&[1]));
+    bench.run_worker(1, 1);
+    let attempt = bench.submitted()[0];
+    bench.feed(Input::CancelRequested);
+    assert_eq!(bench.cancelled, [attempt]);
+    bench.resume(1, 1, Vec::new());
+    bench.persist();
+    assert_eq!(bench.outcome.as_ref().map(|outcome| outcome.state), Some(JobState::Canceled));
+}
+
+#[test]
 fn rule_5_14_three_lives_that_panic_without_progress_fail_the_job() {
     let mut bench = Bench::new(stages(&[1]));
     for _ in 0..FRUITLESS_PANICS_MAX {

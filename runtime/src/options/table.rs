@@ -197,6 +197,16 @@ pub(super) const ROWS: &[Row] = &[
         "how long a worker whose connection closed is not counted as lost",
         Field::Duration(|options| &mut options.reconnect_grace),
     ),
+    Row::flink(
+        "heartbeat.interval",
+        "a connection on which nothing was said for this long gets a heartbeat",
+        Field::Duration(|options| &mut options.heartbeat_interval),
+    ),
+    Row::flink(
+        "heartbeat.timeout",
+        "a peer that said nothing for this long is gone",
+        Field::Duration(|options| &mut options.heartbeat_timeout),
+    ),
     Row::ours(
         "taskmanager.memory.task.size",
         "memory of one attempt for sorting, aggregation, joins and outputs",

@@ -27,6 +27,8 @@ fn the_defaults_are_those_that_are_documented() {
         job-event.store.unavailable-timeout = 10 min (duration)
         taskmanager.registration.timeout = 5 min (duration)
         taskmanager.reconnect-grace = 5 s (duration)
+        heartbeat.interval = 10 s (duration)
+        heartbeat.timeout = 50 s (duration)
         taskmanager.memory.task.size = 128 mb (size)
         execution.batch.adaptive.auto-parallelism.min-parallelism = 1 (number)
         execution.batch.adaptive.auto-parallelism.max-parallelism = 128 (number)

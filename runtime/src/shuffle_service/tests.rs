@@ -133,3 +133,16 @@ fn a_superseded_output_and_an_ended_run_go_at_once() {
     assert_eq!(discarded, [Action::ReleasePartitions { attempts: vec![attempt(RUN)] }]);
     assert_eq!(service.feed(Input::RunEnded { run: RUN }), [Action::ReleaseRun { run: RUN }]);
 }
+
+#[test]
+fn rule_4_6_held_runs_are_told_to_a_new_leader_and_a_lost_one_starts_their_time_out() {
+    let mut service = Service::new();
+    service.feed(Input::RunsFound(vec![OTHER]));
+    service.tell(3, ToShuffleService::GetAllPartitionsWithMetrics);
+    service.feed(Input::LeaderLost);
+    let told = service.feed(Input::LeaderConnected);
+    let held = |run, life| Action::ReportHeldRun { run, epoch: life };
+    assert_eq!(told, [held(RUN, Epoch::new(1, 3)), held(OTHER, Epoch::default())]);
+    let released = service.wake(RETENTION_MS);
+    assert_eq!(released, [RUN, OTHER].map(|run| Action::ReleaseRun { run }));
+}

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use regrow_protocol::{ExecutionAttemptId, ExecutionVertexId, FinishRecord};
+use regrow_protocol::{ExecutionAttemptId, ExecutionVertexId, FinishRecord, TaskFailure};
 
 use crate::Timestamp;
 
@@ -19,10 +19,12 @@ pub(super) struct ExecutorRun {
 }
 
 /// What became of an attempt that is not in a slot any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     /// It started once, so it never starts again.
     Started,
+    /// It started, and ended without a result; who asks for it again did not hear of that.
+    Failed(TaskFailure),
     /// It was cancelled or refused before it started.
     NeverStarts,
 }
@@ -30,20 +32,19 @@ pub(super) enum Known {
 impl ExecutorRun {
     /// Notes what becomes of an attempt of the followed master.
     pub(super) fn note(&mut self, attempt: ExecutionAttemptId, known: Known) {
-        let newest =
-            self.known.entry(attempt.execution_vertex()).or_insert((attempt.number, known));
-        if newest.0 <= attempt.number {
-            *newest = (attempt.number, known);
+        let newest = self.known.get(&attempt.execution_vertex()).map(|(number, _)| *number);
+        if newest.is_none_or(|number| number <= attempt.number) {
+            self.known.insert(attempt.execution_vertex(), (attempt.number, known));
         }
     }
 
     /// What is known of an attempt of the followed master; one below the newest of its subtask
     /// never starts.
     pub(super) fn knowledge(&self, attempt: ExecutionAttemptId) -> Option<Known> {
-        let (number, known) = *self.known.get(&attempt.execution_vertex())?;
+        let (number, known) = self.known.get(&attempt.execution_vertex())?;
         match number.cmp(&attempt.number) {
             std::cmp::Ordering::Less => None,
-            std::cmp::Ordering::Equal => Some(known),
+            std::cmp::Ordering::Equal => Some(known.clone()),
             std::cmp::Ordering::Greater => Some(Known::NeverStarts),
         }
     }

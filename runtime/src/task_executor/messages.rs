@@ -38,6 +38,10 @@ pub enum TaskExecutorInput {
         /// Which master.
         epoch: Epoch,
     },
+    /// The connection to the leader closed: the masters of all runs are out of reach.
+    LeaderLost,
+    /// A connection to a leader is open: who leads a run, if anybody does, is not known yet.
+    LeaderConnected,
     /// A moment asked for by [`TaskExecutorAction::WakeAt`] has come.
     Woken,
 }

@@ -7,7 +7,7 @@ use regrow_protocol::{
     ReportAnswer, RunStanding, Split, SplitId, TaskFailure, ToJobMaster, ToTaskExecutor,
 };
 
-use super::TaskExecutorAction as Action;
+use super::{TaskExecutorAction as Action, TaskExecutorInput as Input};
 use worker::{RUN, Worker, attempt, cancel, epoch, submit};
 
 const START: ToTaskExecutor = ToTaskExecutor::JobMasterStarted;
@@ -326,4 +326,39 @@ fn a_split_is_handed_over_once_and_asked_for_again_upon_a_reconnect() {
     assert_eq!(delivered, [Action::DeliverSplit { attempt: task, split }]);
     assert_eq!(worker.tell(1, answer), [], "the answer to the repeated question");
     assert_eq!(asks(&worker.tell(1, START)), 0);
+}
+
+#[test]
+fn rule_4_7_a_lost_leader_is_the_lost_master_of_every_run() {
+    let mut worker = Worker::new(1);
+    worker.tell(1, START);
+    worker.tell(1, submit(attempt(1, 0, 0)));
+    assert_eq!(Worker::cancelled(&worker.feed(Input::LeaderLost)), []);
+    assert_eq!(Worker::cancelled(&worker.wake(5_001)), [attempt(1, 0, 0)]);
+}
+
+#[test]
+fn rule_4_6_upon_a_new_connection_a_worker_says_what_it_holds_of_every_run() {
+    let mut worker = Worker::new(2);
+    worker.tell(1, START);
+    for subtask in 0..2 {
+        worker.tell(1, submit(attempt(1, subtask, 0)));
+    }
+    worker.finish(attempt(1, 0, 0));
+    worker.feed(Input::LeaderLost);
+    let actions = worker.feed(Input::LeaderConnected);
+    let (running, unacknowledged) = Worker::inventory(&actions);
+    assert_eq!((running, unacknowledged), (vec![attempt(1, 1, 0)], vec![attempt(1, 0, 0)]));
+}
+
+#[test]
+fn a_failure_that_nobody_heard_is_reported_again_when_its_attempt_is_asked_for() {
+    let mut worker = Worker::new(1);
+    worker.tell(1, START);
+    worker.tell(1, submit(attempt(1, 0, 0)));
+    let failure = TaskFailure::task("boom");
+    worker.fail(attempt(1, 0, 0), failure.clone());
+    let actions = worker.tell(1, submit(attempt(1, 0, 0)));
+    assert_eq!(Worker::failures(&actions), [(attempt(1, 0, 0), failure)]);
+    assert_eq!(Worker::started(&actions), []);
 }

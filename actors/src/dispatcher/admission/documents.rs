@@ -4,6 +4,7 @@ use regrow_protocol::{JobId, RunId, decode, encode};
 use regrow_runtime::{JobOutcome, JobSubmission, with_causes};
 use regrow_store::{EventStore, StoreError, Table};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tracing::error;
 
 use super::SubmitError;
 
@@ -72,6 +73,47 @@ impl Documents {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// All jobs that were accepted and are not over. One whose document cannot be used is told of, and
+/// stops no other.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(in crate::dispatcher) fn accepted_jobs(
+    store: &mut dyn EventStore,
+) -> Result<Vec<JobSubmission>, StoreError> {
+    let mut jobs = Vec::new();
+    for key in store.keys(Table::JobGraphs)? {
+        let read = key
+            .parse::<JobId>()
+            .map_err(|error| with_causes(&error))
+            .and_then(|job| Documents::read(store, &job).map_err(|error| with_causes(&error)));
+        match read {
+            Ok(Documents { accepted: Some(submission), .. }) => jobs.push(submission),
+            Ok(Documents { accepted: None, damages, .. }) => {
+                error!(job = %key, ?damages, "what the store holds of a job is damaged");
+            }
+            Err(reason) => error!(job = %key, %reason, "a job cannot be recovered"),
+        }
+    }
+    Ok(jobs)
+}
+
+/// The runs whose results the store holds. One that cannot be read tells nothing.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(in crate::dispatcher) fn ended_runs(
+    store: &mut dyn EventStore,
+) -> Result<Vec<RunId>, StoreError> {
+    let mut runs = Vec::new();
+    for key in store.keys(Table::Results)? {
+        let Ok(job) = key.parse::<JobId>() else { continue };
+        let result = Documents::read(store, &job).ok().and_then(|documents| documents.result);
+        runs.extend(result.map(|result| result.outcome.run));
+    }
+    Ok(runs)
 }
 
 /// Stores what is accepted, durable.

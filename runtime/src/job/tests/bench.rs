@@ -195,6 +195,17 @@ impl Bench {
         self.feed(Input::WorkerRegistered { worker, inventory });
     }
 
+    /// The connection to a worker broke, and is open again; it says what it runs.
+    pub(super) fn resume(&mut self, id: u128, slots: u32, running: Vec<ExecutionAttemptId>) {
+        let worker = WorkerId::from_bits(id);
+        let data_directory = DataDirectoryId::from_bits(id);
+        self.feed(Input::WorkerDisconnected { worker });
+        self.feed(Input::WorkerConnected { worker });
+        let description = WorkerDescription { worker, data_directory, slots };
+        let inventory = Inventory { running, unacknowledged: Vec::new() };
+        self.feed(Input::WorkerRegistered { worker: description, inventory });
+    }
+
     /// As [`add_worker`](Self::add_worker), with all that is recorded made durable.
     pub(super) fn run_worker(&mut self, id: u128, slots: u32) {
         self.persist();

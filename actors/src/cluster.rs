@@ -1,0 +1,34 @@
+//! The roles of a cluster: processes that find each other over TCP.
+//!
+//! Invariants:
+//! - A connection is a way to say things, never a fact about a job: what was lost with it is said
+//!   again when its worker registers.
+//! - A closed connection is a loss only after `taskmanager.reconnect-grace`.
+//! - Sockets are read and written on one thread of their own; actors only queue and hear.
+
+mod acceptor;
+mod client_messages;
+mod client_session;
+mod cluster_client;
+mod cluster_error;
+mod cluster_identity;
+mod dialer;
+mod gate;
+mod io_thread;
+mod job_manager;
+mod leader_lock;
+mod master_link;
+mod remote_worker;
+mod task_manager;
+
+pub use self::{
+    client_messages::JobSummary,
+    cluster_client::{ClusterClient, ClusterSubmission, FollowUpdate, Followed, Wish},
+    cluster_error::ClusterError,
+    cluster_identity::ClusterIdentity,
+    job_manager::{JobManager, JobManagerNews},
+    task_manager::TaskManager,
+};
+pub(crate) use self::{
+    client_session::JobsListed, gate::WorkerDisconnected, leader_lock::LeaderPlace,
+};

@@ -1,0 +1,57 @@
+//! Why a role of a cluster cannot start or go on.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use regrow_store::StoreError;
+use thiserror::Error;
+
+/// Why a role of a cluster cannot start or go on. No job was harmed.
+#[derive(Debug, Error)]
+pub enum ClusterError {
+    /// No address to listen on.
+    #[error("cannot take connections")]
+    Listen(#[source] io::Error),
+    /// The system refuses a thread.
+    #[error("cannot start a thread; allow more threads to this user")]
+    Thread(#[source] io::Error),
+    /// A directory cannot be used.
+    #[error("cannot {action} {path}")]
+    Directory {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The event store cannot be opened.
+    #[error("cannot open the event store")]
+    Store(#[source] StoreError),
+    /// The workers of this process cannot be started, or died.
+    #[error("cannot run a worker")]
+    Worker(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The actors of this process died.
+    #[error("the actors of this process ended; its log says why")]
+    Ended,
+    /// No leader was found in time.
+    #[error(
+        "no JobManager that leads was found; tried {tried}; start one, or name its address with \
+         -D jobmanager.rpc.addresses=HOST:PORT"
+    )]
+    NoLeader {
+        /// Which addresses, with what each said.
+        tried: String,
+    },
+    /// The leader refused what was asked for.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl ClusterError {
+    pub(crate) fn directory(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Directory { action, path: path.to_owned(), source }
+    }
+}

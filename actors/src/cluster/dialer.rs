@@ -1,0 +1,126 @@
+//! Finds the leader and connects to it.
+
+use std::{collections::VecDeque, time::Duration};
+
+use bytes::BytesMut;
+use regrow_protocol::{Hello, Role};
+use regrow_runtime::with_causes;
+use tokio::{
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+use tracing::{debug, info};
+
+use crate::net::{LinkLimits, handshake};
+
+/// Wait after the first vain round over all addresses; doubles with each.
+const BACKOFF_MIN: Duration = Duration::from_millis(20);
+
+/// How long a connection may take to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often a standby is believed about where the leader is, in one round.
+const REDIRECTS_MAX: u32 = 4;
+
+/// Where and how to look for the leader.
+pub(crate) struct DialerConfig {
+    /// Gives the addresses to try, `host:port`; asked anew for each round, since a directory may
+    /// come to name another leader.
+    pub(crate) addresses: Box<dyn Fn() -> Vec<String> + Send + Sync>,
+    pub(crate) hello: Hello,
+    pub(crate) limits: LinkLimits,
+    /// Longest wait between two rounds (rule 4.5: between 50 ms and 2 s).
+    pub(crate) backoff_max: Duration,
+    /// A number from 0 to 2^32 - 1 that differs between processes and calls: jitter.
+    pub(crate) random: Box<dyn Fn() -> u32 + Send + Sync>,
+}
+
+/// A connection to the leader.
+pub(crate) struct Dialed {
+    pub(crate) address: String,
+    pub(crate) stream: TcpStream,
+    pub(crate) read: BytesMut,
+}
+
+/// Tries all addresses until one leads.
+pub(crate) async fn dial(config: &DialerConfig, mut failed: impl FnMut(&str, &str)) -> Dialed {
+    let mut round = 0;
+    loop {
+        if let Some(dialed) = look_around(config, &mut failed).await {
+            info!(leader = %dialed.address, "connected to the leader");
+            return dialed;
+        }
+        sleep(pause(round, config.backoff_max, (config.random)())).await;
+        round += 1;
+    }
+}
+
+/// One round over all addresses, and those that standbys name.
+async fn look_around(config: &DialerConfig, failed: &mut impl FnMut(&str, &str)) -> Option<Dialed> {
+    let mut addresses: VecDeque<String> = (config.addresses)().into();
+    let mut redirects = 0;
+    while let Some(address) = addresses.pop_front() {
+        match knock(config, &address).await {
+            Ok(Answer::Leads(dialed)) => return Some(dialed),
+            Ok(Answer::Stands { leader }) => {
+                debug!(%address, ?leader, "a standby");
+                if let Some(leader) = leader
+                    && redirects < REDIRECTS_MAX
+                    && leader != address
+                {
+                    redirects += 1;
+                    addresses.push_front(leader);
+                }
+            }
+            Err(reason) => failed(&address, &reason),
+        }
+    }
+    None
+}
+
+enum Answer {
+    Leads(Dialed),
+    Stands { leader: Option<String> },
+}
+
+async fn knock(config: &DialerConfig, address: &str) -> Result<Answer, String> {
+    let mut stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address))
+        .await
+        .map_err(|_| format!("no answer for {} ms", CONNECT_TIMEOUT.as_millis()))?
+        .map_err(|error| error.to_string())?;
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(%address, %error, "small messages may wait");
+    }
+    let (hello, read) = handshake(&mut stream, &config.hello, config.limits)
+        .await
+        .map_err(|error| with_causes(&error))?;
+    match hello.role {
+        Role::JobManager => Ok(Answer::Leads(Dialed { address: address.to_owned(), stream, read })),
+        Role::Standby { leader } => Ok(Answer::Stands { leader }),
+        Role::TaskManager(_) | Role::ShuffleService(_) | Role::Client => {
+            Err("whoever listens there is no JobManager".to_owned())
+        }
+    }
+}
+
+/// The wait after vain round number `round`, from 0: doubles up to `max`, less up to a half of it
+/// by chance, so that those who lost one leader do not all come to the next at once.
+fn pause(round: u32, max: Duration, random: u32) -> Duration {
+    let full = BACKOFF_MIN.saturating_mul(1 << round.min(16)).min(max.max(BACKOFF_MIN));
+    full.saturating_sub(full.mul_f64(f64::from(random) / f64::from(u32::MAX) / 2.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_4_5_waits_grow_to_their_cap_with_jitter() {
+        let max = Duration::from_secs(2);
+        assert_eq!(pause(0, max, 0), BACKOFF_MIN);
+        assert_eq!(pause(3, max, 0), BACKOFF_MIN * 8);
+        assert_eq!(pause(60, max, 0), max);
+        assert_eq!(pause(60, max, u32::MAX), max / 2);
+        assert_eq!(pause(9, Duration::ZERO, 0), BACKOFF_MIN);
+    }
+}

@@ -1,0 +1,216 @@
+//! Lets workers into a `JobManager`'s process, and tells when they are gone.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, Recipient};
+use regrow_protocol::{
+    DataDirectoryId, FromWorker, Role, ToJobMaster, WorkerDescription, WorkerId, decode,
+};
+use regrow_runtime::with_causes;
+use tokio::runtime::Handle;
+use tracing::{debug, info};
+
+use super::{
+    acceptor::Caller,
+    client_session::{ClientGone, ClientSession, Said},
+    remote_worker::{LinkClosed, LinkOpened, RemoteWorker},
+};
+use crate::{
+    dispatcher::Dispatcher,
+    effects::EffectRunner,
+    gateway::{Gateway, Post, WorkerConnected},
+    net::{LinkEnd, LinkLimits, link},
+    task::TaskFactory,
+    watch::Terminated,
+};
+
+/// Lets workers in. One actor stands for each; it outlives the worker's connections until the
+/// grace of the last one has passed.
+pub(crate) struct Gate {
+    config: GateConfig,
+    workers: BTreeMap<WorkerId, Present>,
+    /// Counts connections, so that the end of an old one is told from that of its successor.
+    connections: u64,
+}
+
+/// What a gate is told at its start.
+pub(crate) struct GateConfig {
+    pub(crate) limits: LinkLimits,
+    pub(crate) reconnect_grace: Duration,
+    /// Where sockets are read and written.
+    pub(crate) io: Handle,
+    /// Where reports go.
+    pub(crate) reports: Gateway<ToJobMaster>,
+    pub(crate) connected: Recipient<WorkerConnected>,
+    pub(crate) disconnected: Recipient<WorkerDisconnected>,
+    pub(crate) gone: Recipient<Terminated<WorkerId>>,
+    /// Whom clients ask.
+    pub(crate) dispatcher: Addr<Dispatcher>,
+    pub(crate) factory: Arc<dyn TaskFactory>,
+    /// Where blocking work for clients runs.
+    pub(crate) effects: EffectRunner,
+}
+
+/// A worker whose process may live.
+struct Present {
+    description: WorkerDescription,
+    actor: Addr<RemoteWorker>,
+    /// Number of the newest connection.
+    connection: u64,
+    open: bool,
+}
+
+/// Somebody may talk to us.
+pub(crate) struct CallerArrived(pub(crate) Caller);
+
+impl Message for CallerArrived {
+    type Result = ();
+}
+
+/// The connection to a worker closed; it may come back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorkerDisconnected(pub(crate) WorkerId);
+
+impl Message for WorkerDisconnected {
+    type Result = ();
+}
+
+/// A connection ended.
+struct ConnectionEnded {
+    worker: WorkerId,
+    connection: u64,
+    end: LinkEnd,
+    leaves: bool,
+}
+
+impl Message for ConnectionEnded {
+    type Result = ();
+}
+
+impl Gate {
+    /// A gate through which nobody has come yet.
+    pub(crate) fn new(config: GateConfig) -> Self {
+        Self { config, workers: BTreeMap::new(), connections: 0 }
+    }
+
+    fn let_in(&mut self, description: WorkerDescription, caller: Caller, ctx: &mut Context<Self>) {
+        let worker = description.worker;
+        info!(%worker, peer = %caller.peer, slots = description.slots, "a worker is connected");
+        // A new process on a data directory says that the former one is gone.
+        self.replace_former(description.data_directory, worker);
+        self.connections += 1;
+        let connection = self.connections;
+        let (link, task) = link(self.config.limits);
+        let actor = match self.workers.remove(&worker) {
+            Some(present) => {
+                present.actor.do_send(LinkOpened(link));
+                present.actor
+            }
+            None => RemoteWorker::new(worker, link).start(),
+        };
+        // Before anything that it says.
+        self.config.connected.do_send(WorkerConnected {
+            worker: description,
+            task_executor: actor.clone().recipient(),
+            shuffle_service: actor.clone().recipient(),
+        });
+        let (reports, this) = (self.config.reports.clone(), ctx.address());
+        self.config.io.spawn(async move {
+            let mut leaves = false;
+            let hear = |frame: &[u8]| {
+                match decode(frame).map_err(|error| with_causes(&error))? {
+                    FromWorker::JobMaster(envelope) => reports.do_send(Post(envelope)),
+                    FromWorker::WorkerLeaves => leaves = true,
+                }
+                Ok(())
+            };
+            let end = task.run(caller.stream, caller.read, hear).await;
+            drop(caller.permit);
+            this.do_send(ConnectionEnded { worker, connection, end, leaves });
+        });
+        self.workers.insert(worker, Present { description, actor, connection, open: true });
+    }
+
+    /// Lets a client ask.
+    fn serve(&self, caller: Caller) {
+        debug!(peer = %caller.peer, "a client is connected");
+        let GateConfig { dispatcher, factory, effects, .. } = &self.config;
+        let (link, task) = link(self.config.limits);
+        let session =
+            ClientSession::new(link, dispatcher.clone(), Arc::clone(factory), *effects).start();
+        self.config.io.spawn(async move {
+            let hear = |frame: &[u8]| {
+                session.do_send(Said(decode(frame).map_err(|error| with_causes(&error))?));
+                Ok(())
+            };
+            let end = task.run(caller.stream, caller.read, hear).await;
+            debug!(peer = %caller.peer, end = %with_causes(&end), "a client left");
+            drop(caller.permit);
+            session.do_send(ClientGone);
+        });
+    }
+
+    fn replace_former(&mut self, directory: DataDirectoryId, by: WorkerId) {
+        let former = self
+            .workers
+            .iter()
+            .find(|(id, present)| present.description.data_directory == directory && **id != by);
+        if let Some((&former, _)) = former {
+            self.forget(former);
+        }
+    }
+
+    /// Counts a worker as gone.
+    fn forget(&mut self, worker: WorkerId) {
+        if self.workers.remove(&worker).is_some() {
+            info!(%worker, "a worker is gone");
+            self.config.gone.do_send(Terminated(worker));
+        }
+    }
+}
+
+impl Actor for Gate {
+    type Context = Context<Self>;
+}
+
+impl Handler<CallerArrived> for Gate {
+    type Result = ();
+
+    fn handle(&mut self, CallerArrived(caller): CallerArrived, ctx: &mut Self::Context) {
+        match caller.role.clone() {
+            Role::TaskManager(description) | Role::ShuffleService(description) => {
+                self.let_in(description, caller, ctx);
+            }
+            Role::JobManager | Role::Standby { .. } => {
+                info!(peer = %caller.peer, "a JobManager has nothing to say to another one");
+            }
+            Role::Client => self.serve(caller),
+        }
+    }
+}
+
+impl Handler<ConnectionEnded> for Gate {
+    type Result = ();
+
+    fn handle(&mut self, ended: ConnectionEnded, ctx: &mut Self::Context) {
+        let ConnectionEnded { worker, connection, end, leaves } = ended;
+        let Some(present) = self.workers.get_mut(&worker) else { return };
+        if present.connection != connection {
+            return;
+        }
+        info!(%worker, end = %with_causes(&end), "the connection of a worker ended");
+        present.open = false;
+        present.actor.do_send(LinkClosed);
+        if leaves {
+            self.forget(worker);
+            return;
+        }
+        self.config.disconnected.do_send(WorkerDisconnected(worker));
+        ctx.run_later(self.config.reconnect_grace, move |gate, _| {
+            let away = |present: &Present| present.connection == connection && !present.open;
+            if gate.workers.get(&worker).is_some_and(away) {
+                gate.forget(worker);
+            }
+        });
+    }
+}

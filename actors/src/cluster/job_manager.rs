@@ -1,0 +1,252 @@
+//! The role of a `JobManager`: waits until it leads, then leads all jobs of its data directory.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread::{self, JoinHandle},
+};
+
+use actix::{Actor, Addr, System};
+use crossbeam_channel::{Receiver, Sender, bounded, select};
+use regrow_protocol::{Hello, Role};
+use regrow_runtime::{Options, StoreKind};
+use regrow_store::{EventStore, FileStore, MemoryStore, SledStore, StoreError};
+use tokio::{runtime::Handle, sync::oneshot};
+
+use super::{
+    ClusterError, ClusterIdentity,
+    acceptor::{Acceptor, AcceptorConfig, Caller},
+    gate::{CallerArrived, Gate, GateConfig},
+    io_thread::IoThread,
+    leader_lock::{LeaderLock, LeaderPlace},
+};
+use crate::{
+    dispatcher::{Dispatcher, DispatcherConfig, HandOver, RecoverAll},
+    effects::EffectRunner,
+    net::LinkLimits,
+    resource_manager::ResourceManager,
+    store_runner::{OpenStore, SharedStore, StoreThread},
+    task::TaskFactory,
+};
+
+/// A `JobManager`, before it runs.
+pub struct JobManager {
+    /// Which cluster it leads.
+    pub identity: ClusterIdentity,
+    /// Where it keeps jobs, events and results; whoever uses the same directory may lead next.
+    pub data_directory: PathBuf,
+    /// Address to listen on.
+    pub host: IpAddr,
+    /// The first free port of these is taken; 0 is any.
+    pub ports: RangeInclusive<u16>,
+    /// Settings of the process.
+    pub options: Options,
+    /// The program's jobs.
+    pub factory: Arc<dyn TaskFactory>,
+}
+
+/// What a `JobManager` tells whoever started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobManagerNews {
+    /// It takes connections.
+    Listening(SocketAddr),
+    /// Another process leads; this one waits.
+    StandsBy {
+        /// Where the leader listens, and its process id, if it said so.
+        leader: Option<(String, u32)>,
+    },
+    /// It leads.
+    Leads,
+}
+
+/// Who gets the callers: nobody, as long as this process does not lead.
+#[derive(Default)]
+struct Door {
+    gate: Mutex<Option<Addr<Gate>>>,
+}
+
+impl Door {
+    fn open(&self, gate: Addr<Gate>) {
+        *self.gate.lock().unwrap_or_else(PoisonError::into_inner) = Some(gate);
+    }
+
+    fn gate(&self) -> Option<Addr<Gate>> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl JobManager {
+    /// Runs until `stop` speaks, on threads of its own.
+    ///
+    /// # Errors
+    /// When no port is free, the data directory cannot be used, or the store cannot be opened.
+    pub fn run(
+        self,
+        stop: &Receiver<()>,
+        mut news: impl FnMut(JobManagerNews),
+    ) -> Result<(), ClusterError> {
+        let io = IoThread::start().map_err(ClusterError::Thread)?;
+        let door = Arc::<Door>::default();
+        let acceptor = self.listen(&door, io.handle())?;
+        news(JobManagerNews::Listening(acceptor.address()));
+        let directory =
+            |source| ClusterError::directory("lead the cluster of", &self.data_directory, source);
+        if !LeaderLock::is_free(&self.data_directory).map_err(directory)? {
+            let place = LeaderPlace::read(&self.data_directory);
+            news(JobManagerNews::StandsBy { leader: place.map(|it| (it.address, it.pid)) });
+        }
+        let Some(lock) = LeaderLock::wait(&self.data_directory, stop).map_err(directory)? else {
+            return Ok(());
+        };
+        let (store, opened) = self.open_store()?;
+        lock.announce(acceptor.address().to_string()).map_err(directory)?;
+        let (failed, failures) = bounded(1);
+        let leading = Leading::start(&self, Arc::new(store), io.handle(), &door, failed)?;
+        news(JobManagerNews::Leads);
+        let ended = select! {
+            recv(stop) -> _ => Ok(()),
+            recv(opened) -> error => Err(error.map_or(ClusterError::Ended, ClusterError::Store)),
+            recv(failures) -> _ => Err(ClusterError::Ended),
+        };
+        leading.stop();
+        drop((acceptor, lock));
+        ended
+    }
+
+    fn listen(&self, door: &Arc<Door>, io: &Handle) -> Result<Acceptor, ClusterError> {
+        let (identity, directory) = (self.identity.clone(), self.data_directory.clone());
+        let (asked, arriving) = (Arc::clone(door), Arc::clone(door));
+        let hello = move || {
+            let role = match asked.gate() {
+                Some(_) => Role::JobManager,
+                None => Role::Standby {
+                    leader: LeaderPlace::read(&directory).map(|place| place.address),
+                },
+            };
+            Hello::new(identity.cluster_id.clone(), Some(identity.registry), role)
+        };
+        let arrived = move |caller: Caller| {
+            if let Some(gate) = arriving.gate() {
+                gate.do_send(CallerArrived(caller));
+            }
+        };
+        let config = AcceptorConfig {
+            host: self.host,
+            ports: self.ports.clone(),
+            limits: self.limits(),
+            hello: Arc::new(hello),
+            arrived: Arc::new(arrived),
+        };
+        Acceptor::start(config, io).map_err(ClusterError::Listen)
+    }
+
+    fn limits(&self) -> LinkLimits {
+        LinkLimits::of(&self.options)
+    }
+
+    /// Opens the store on its thread. The receiver hears of it if that fails.
+    fn open_store(&self) -> Result<(StoreThread, Receiver<StoreError>), ClusterError> {
+        let (kind, path) = (self.options.store, self.data_directory.join("store"));
+        let open: OpenStore = Box::new(move || {
+            let store: Box<dyn EventStore> = match kind {
+                StoreKind::Sled => Box::new(SledStore::open(&path)?),
+                StoreKind::File => Box::new(FileStore::open(&path)?),
+                StoreKind::Memory => Box::new(MemoryStore::new()),
+            };
+            Ok(store)
+        });
+        let (failed, failures) = bounded(1);
+        let opened = move |opened: Result<(), StoreError>| match opened {
+            // Kept open, or the receiver would hear of its end.
+            Ok(()) => std::mem::forget(failed),
+            Err(error) => drop(failed.send(error)),
+        };
+        let store = StoreThread::start(open, opened).map_err(ClusterError::Thread)?;
+        Ok((store, failures))
+    }
+}
+
+/// The actors of a process that leads.
+struct Leading {
+    stop: Option<oneshot::Sender<()>>,
+    thread: JoinHandle<()>,
+}
+
+impl Leading {
+    fn start(
+        manager: &JobManager,
+        store: SharedStore,
+        io: &Handle,
+        door: &Arc<Door>,
+        failed: Sender<()>,
+    ) -> Result<Self, ClusterError> {
+        let (stop, stopped) = oneshot::channel();
+        let (started, starts) = mpsc::channel();
+        let dispatcher = (manager.data_directory.clone(), Arc::clone(&manager.factory));
+        let gate = (manager.limits(), manager.options.reconnect_grace, io.clone());
+        let door = Arc::clone(door);
+        let serve = move || {
+            let system = System::new();
+            system.block_on(async {
+                let (dispatcher, gate) = start_actors(dispatcher, gate, store);
+                door.open(gate);
+                // Whoever waits for this is there.
+                let _ = started.send(());
+                // A sender that was dropped says the same.
+                let _ = stopped.await;
+                // Finish records stand in for what is recorded and not stored yet.
+                let _ = dispatcher.send(HandOver).await;
+            });
+            let _ = failed.send(());
+        };
+        let thread = thread::Builder::new()
+            .name("regrow-actors".to_owned())
+            .spawn(serve)
+            .map_err(ClusterError::Thread)?;
+        starts.recv().map_err(|_| ClusterError::Ended)?;
+        Ok(Self { stop: Some(stop), thread })
+    }
+
+    fn stop(mut self) {
+        if let Some(stop) = self.stop.take() {
+            // Actors that died have nothing to stop.
+            let _ = stop.send(());
+        }
+        if self.thread.join().is_err() {
+            tracing::warn!("the thread of the actors panicked");
+        }
+    }
+}
+
+fn start_actors(
+    (data_directory, factory): (PathBuf, Arc<dyn TaskFactory>),
+    (limits, reconnect_grace, io): (LinkLimits, std::time::Duration, Handle),
+    store: SharedStore,
+) -> (Addr<Dispatcher>, Addr<Gate>) {
+    let dispatcher = Dispatcher::new(DispatcherConfig {
+        data_directory,
+        store,
+        factory: Arc::clone(&factory),
+        effects: EffectRunner::Threads,
+        resource_manager: ResourceManager::default().start(),
+        noted: None,
+    })
+    .start();
+    dispatcher.do_send(RecoverAll);
+    let gate = Gate::new(GateConfig {
+        limits,
+        reconnect_grace,
+        io,
+        reports: dispatcher.clone().recipient(),
+        connected: dispatcher.clone().recipient(),
+        disconnected: dispatcher.clone().recipient(),
+        gone: dispatcher.clone().recipient(),
+        dispatcher: dispatcher.clone(),
+        factory,
+        effects: EffectRunner::Threads,
+    })
+    .start();
+    (dispatcher, gate)
+}

@@ -1,0 +1,148 @@
+//! A worker's way to whoever leads.
+
+use std::sync::Arc;
+
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, Recipient};
+use regrow_protocol::{
+    FromWorker, ToJobMaster, ToShuffleService, ToTaskExecutor, ToWorker, decode, encode,
+};
+use regrow_runtime::with_causes;
+use tokio::runtime::Handle;
+use tracing::{debug, error, info};
+
+use super::dialer::{Dialed, DialerConfig, dial};
+use crate::{
+    gateway::{Gateway, Post},
+    net::{Link, LinkEnd, LinkLimits, link},
+    task_executor::LeaderNews,
+};
+
+/// Keeps a connection to the leader, whoever that is. While there is none, nothing is kept: what
+/// matters is said again when the leader asks the worker to register.
+pub(crate) struct MasterLink {
+    config: Arc<DialerConfig>,
+    limits: LinkLimits,
+    io: Handle,
+    behind: Option<Behind>,
+    link: Option<Link>,
+}
+
+/// What a link is told at its start.
+pub(crate) struct MasterLinkConfig {
+    pub(crate) dialer: DialerConfig,
+    pub(crate) limits: LinkLimits,
+    /// Where sockets are read and written.
+    pub(crate) io: Handle,
+}
+
+/// The actors of the worker.
+#[derive(Clone)]
+pub(crate) struct Behind {
+    pub(crate) task_executor: Gateway<ToTaskExecutor>,
+    pub(crate) shuffle_service: Gateway<ToShuffleService>,
+    /// Told when the connection to the leader opens and closes.
+    pub(crate) news: Recipient<LeaderNews>,
+}
+
+impl Message for Behind {
+    type Result = ();
+}
+
+impl Behind {
+    fn hear(&self, said: ToWorker) {
+        match said {
+            ToWorker::TaskExecutor(envelope) => self.task_executor.do_send(Post(envelope)),
+            ToWorker::ShuffleService(envelope) => self.shuffle_service.do_send(Post(envelope)),
+        }
+    }
+}
+
+/// The leader is found.
+struct Found(Dialed);
+
+impl Message for Found {
+    type Result = ();
+}
+
+/// The connection ended.
+struct Ended(LinkEnd);
+
+impl Message for Ended {
+    type Result = ();
+}
+
+impl MasterLink {
+    /// A link that looks for the leader as soon as it knows its worker.
+    pub(crate) fn new(config: MasterLinkConfig) -> Self {
+        let MasterLinkConfig { dialer, limits, io } = config;
+        Self { config: Arc::new(dialer), limits, io, behind: None, link: None }
+    }
+
+    fn look(&self, ctx: &Context<Self>) {
+        let (config, this) = (Arc::clone(&self.config), ctx.address());
+        self.io.spawn(async move {
+            let failed = |address: &str, reason: &str| debug!(address, reason, "no leader there");
+            this.do_send(Found(dial(&config, failed).await));
+        });
+    }
+
+    fn talk(&mut self, dialed: Dialed, ctx: &Context<Self>) {
+        let Some(behind) = self.behind.clone() else { return };
+        let (link, task) = link(self.limits);
+        self.link = Some(link);
+        behind.news.do_send(LeaderNews::Connected);
+        let this: Addr<Self> = ctx.address();
+        self.io.spawn(async move {
+            let hear = |frame: &[u8]| {
+                decode(frame).map(|said| behind.hear(said)).map_err(|error| with_causes(&error))
+            };
+            this.do_send(Ended(task.run(dialed.stream, dialed.read, hear).await));
+        });
+    }
+}
+
+impl Actor for MasterLink {
+    type Context = Context<Self>;
+}
+
+impl Handler<Behind> for MasterLink {
+    type Result = ();
+
+    fn handle(&mut self, behind: Behind, ctx: &mut Self::Context) {
+        self.behind = Some(behind);
+        self.look(ctx);
+    }
+}
+
+impl Handler<Found> for MasterLink {
+    type Result = ();
+
+    fn handle(&mut self, Found(dialed): Found, ctx: &mut Self::Context) {
+        self.talk(dialed, ctx);
+    }
+}
+
+impl Handler<Ended> for MasterLink {
+    type Result = ();
+
+    fn handle(&mut self, Ended(end): Ended, ctx: &mut Self::Context) {
+        info!(end = %with_causes(&end), "the connection to the leader ended");
+        self.link = None;
+        if let Some(behind) = &self.behind {
+            behind.news.do_send(LeaderNews::Lost);
+        }
+        self.look(ctx);
+    }
+}
+
+impl Handler<Post<ToJobMaster>> for MasterLink {
+    type Result = ();
+
+    fn handle(&mut self, Post(envelope): Post<ToJobMaster>, _: &mut Self::Context) {
+        let Some(link) = &self.link else { return };
+        match encode(&FromWorker::JobMaster(envelope)) {
+            Ok(frame) => link.send(frame),
+            Err(error) => error!(error = %with_causes(&error), "a report cannot be sent"),
+        }
+    }
+}
