@@ -1,21 +1,25 @@
 //! The command line.
 
 mod accumulator_text;
+mod cluster_commands;
 mod config_command;
 mod console;
 mod demo_command;
 mod error;
 mod event_text;
+mod followed;
 mod generate_command;
 mod generated_records;
 mod generated_text;
 mod launcher;
 mod look_commands;
+mod process_settings;
 mod progress;
 mod recovery_summary;
 mod run_command;
 mod run_flags;
 mod stored_events;
+mod submit_command;
 mod verify_command;
 
 use std::{ffi::OsString, process::ExitCode, sync::Arc};
@@ -28,6 +32,7 @@ use tracing_subscriber::EnvFilter;
 
 pub(crate) use self::run_flags::data_directory_default;
 use self::{
+    cluster_commands::{ListFlags, OneJobFlags, RoleFlags},
     config_command::ConfigFlags,
     console::Console,
     demo_command::DemoFlags,
@@ -35,6 +40,7 @@ use self::{
     generate_command::GenerateCommand,
     look_commands::{JobFlags, StoreCommand},
     run_flags::RunFlags,
+    submit_command::SubmitFlags,
     verify_command::VerifyCommand,
 };
 use crate::{jobs::Jobs, program_factory::ProgramFactory};
@@ -63,6 +69,35 @@ enum CliCommand {
   regrow run JOB ... --kill-jobmaster-at 50% --ledger ledger.txt
   regrow run --resume")]
     Run(RunFlags),
+    /// Submits a job to a cluster, and follows it over the deaths of its coordinators
+    #[command(after_help = "Examples:
+  regrow submit JOB ... --data-dir /data/regrow
+  regrow submit JOB ... --detached --job-id nightly")]
+    Submit(SubmitFlags),
+    /// Leads the jobs of a cluster, or stands by until it may
+    #[command(
+        name = "jobmanager",
+        after_help = "Examples:
+  regrow jobmanager --data-dir /data/regrow
+  regrow jobmanager -D jobmanager.rpc.port=6123-6130 -D jobmanager.bind-host=10.0.0.1"
+    )]
+    JobManager(RoleFlags),
+    /// Runs tasks for whoever leads, and keeps what they wrote
+    #[command(
+        name = "taskmanager",
+        after_help = "Examples:
+  regrow taskmanager --data-dir /data/regrow
+  regrow taskmanager -D jobmanager.rpc.addresses=10.0.0.1:6123 -D taskmanager.numberOfTaskSlots=4"
+    )]
+    TaskManager(RoleFlags),
+    /// Lists the jobs of a cluster
+    List(ListFlags),
+    /// Says how a job of a cluster stands
+    Status(OneJobFlags),
+    /// Waits until a job of a cluster has ended
+    Wait(OneJobFlags),
+    /// Cancels a job of a cluster and waits until it has ended
+    Cancel(OneJobFlags),
     /// Counts the words of a text while its coordinator is killed, and shows what was kept
     #[command(after_help = "Examples:
   regrow demo
@@ -106,7 +141,9 @@ pub(crate) fn run(jobs: Jobs, arguments: Vec<OsString>) -> ExitCode {
         CliError::Arguments(error) => {
             let _ = error.print();
         }
-        CliError::Failed(text) | CliError::Usage(text) => console.say(&format!("error: {text}")),
+        CliError::Failed(text) | CliError::Usage(text) | CliError::Unreachable(text) => {
+            console.say(&format!("error: {text}"));
+        }
         CliError::Cancelled => console.say(&error.to_string()),
     }
     ExitCode::from(error.exit_code())
@@ -126,7 +163,10 @@ fn execute(jobs: Jobs, arguments: Vec<OsString>, console: &Arc<Console>) -> Resu
     if let Some(("run", matches)) = matches.subcommand() {
         return run_command::run(Arc::new(ProgramFactory::new(jobs)), matches, &program, console);
     }
-    dispatch(&matches, console)
+    if let Some(("submit", matches)) = matches.subcommand() {
+        return submit_command::submit(&ProgramFactory::new(jobs), matches, console);
+    }
+    dispatch(jobs, &matches, console)
 }
 
 /// Names the jobs of the program where the one that was asked for is none of them.
@@ -140,10 +180,16 @@ fn unknown_job(error: clap::Error, jobs: &Jobs) -> CliError {
     }
 }
 
-fn dispatch(matches: &ArgMatches, console: &Arc<Console>) -> Result<(), CliError> {
+fn dispatch(jobs: Jobs, matches: &ArgMatches, console: &Arc<Console>) -> Result<(), CliError> {
     match CommandLine::from_arg_matches(matches)?.command {
-        // `execute` takes it, because it has subcommands that only the program knows.
-        CliCommand::Run(_) => Ok(()),
+        // `execute` takes these, because they have subcommands that only the program knows.
+        CliCommand::Run(_) | CliCommand::Submit(_) => Ok(()),
+        CliCommand::JobManager(flags) => cluster_commands::job_manager(jobs, &flags, console),
+        CliCommand::TaskManager(flags) => cluster_commands::task_manager(jobs, &flags, console),
+        CliCommand::List(flags) => cluster_commands::list(&jobs, &flags, console),
+        CliCommand::Status(flags) => cluster_commands::status(&jobs, &flags, console),
+        CliCommand::Wait(flags) => cluster_commands::wait(&jobs, &flags, console),
+        CliCommand::Cancel(flags) => cluster_commands::cancel(&jobs, &flags, console),
         CliCommand::Demo(flags) => demo_command::demo(&flags, console),
         CliCommand::Events(flags) => look_commands::events(&flags, console),
         CliCommand::Recovery(flags) => look_commands::recovery(&flags, console),
@@ -156,10 +202,12 @@ fn dispatch(matches: &ArgMatches, console: &Arc<Console>) -> Result<(), CliError
 
 /// The command line with a subcommand of `run` for each job.
 fn command(jobs: &Jobs) -> Result<Command, CliError> {
-    let mut jobs_of_run = Vec::new();
+    let (mut jobs_of_run, mut jobs_of_submit) = (Vec::new(), Vec::new());
     for (name, job) in jobs.iter() {
         let own = job.augment(Command::new(name.to_owned()));
         check_names(name, &own)?;
+        let about = own.get_about().cloned().unwrap_or_default();
+        jobs_of_submit.push(SubmitFlags::augment_args(own.clone()).about(about));
         // The flags' own description would take the place of the job's.
         let about = own.get_about().cloned().unwrap_or_default();
         jobs_of_run.push(RunFlags::augment_args(own).about(about));
@@ -170,14 +218,24 @@ fn command(jobs: &Jobs) -> Result<Command, CliError> {
             .subcommand_help_heading("Jobs")
             .disable_help_subcommand(true)
     };
-    Ok(CommandLine::command().mut_subcommand("run", run))
+    let submit = |submit: Command| {
+        submit
+            .subcommands(jobs_of_submit)
+            .subcommand_value_name("JOB")
+            .subcommand_help_heading("Jobs")
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .disable_help_subcommand(true)
+    };
+    Ok(CommandLine::command().mut_subcommand("run", run).mut_subcommand("submit", submit))
 }
 
 /// Refuses a job whose arguments are called like flags that every job has.
 fn check_names(job: &str, own: &Command) -> Result<(), CliError> {
-    let of_all_jobs = RunFlags::augment_args(Command::new("run"));
+    let of_run = RunFlags::augment_args(Command::new("run"));
+    let of_submit = SubmitFlags::augment_args(Command::new("submit"));
     for argument in own.get_arguments() {
-        let clash = of_all_jobs.get_arguments().find(|other| {
+        let clash = of_run.get_arguments().chain(of_submit.get_arguments()).find(|other| {
             other.get_id() == argument.get_id()
                 || (other.get_long().is_some() && other.get_long() == argument.get_long())
                 || (other.get_short().is_some() && other.get_short() == argument.get_short())

@@ -4,7 +4,7 @@ use clap::Args;
 use regrow_runtime::{ConfigOption, OptionError, Options};
 use serde_json::json;
 
-use super::{console::Console, error::CliError, run_flags::data_directory_option};
+use super::{console::Console, error::CliError, process_settings::process_options};
 
 /// Which options.
 #[derive(Debug, Args)]
@@ -20,11 +20,11 @@ pub(crate) struct ConfigFlags {
 /// `config`: prints the table of options.
 pub(crate) fn config(flags: &ConfigFlags, console: &Console) -> Result<(), CliError> {
     let mut options = Options::table();
-    options.push(data_directory_option());
+    options.extend(process_options());
     if let Some(key) = &flags.key {
         options.retain(|option| option.is_named(key));
         if options.is_empty() {
-            let error = OptionError::unknown(key, &[data_directory_option()]);
+            let error = OptionError::unknown(key, &process_options());
             return Err(CliError::Usage(error.to_string()));
         }
     }

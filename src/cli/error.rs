@@ -16,6 +16,9 @@ pub(crate) enum CliError {
     /// The job was cancelled: exit code 3.
     #[error("the job was cancelled")]
     Cancelled,
+    /// No leader of the cluster was found: exit code 4.
+    #[error("{0}")]
+    Unreachable(String),
     /// The command line cannot be parsed, or asks for help.
     #[error(transparent)]
     Arguments(#[from] clap::Error),
@@ -28,6 +31,7 @@ impl CliError {
             Self::Failed(_) => 1,
             Self::Usage(_) => 2,
             Self::Cancelled => 3,
+            Self::Unreachable(_) => 4,
             Self::Arguments(error) => u8::try_from(error.exit_code()).unwrap_or(2),
         }
     }

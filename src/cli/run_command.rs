@@ -89,7 +89,7 @@ pub(crate) fn run(
 }
 
 /// The arguments of a job as they are recorded, after the job was built once from them.
-fn arguments(
+pub(super) fn arguments(
     factory: &ProgramFactory,
     name: &str,
     matches: &ArgMatches,

@@ -1,0 +1,284 @@
+//! The roles of a cluster, and what is asked of one.
+
+use std::{sync::Arc, thread};
+
+use clap::Args;
+use crossbeam_channel::{Receiver, bounded, never};
+use regrow_actors::cluster::{
+    ClusterClient, ClusterError, ClusterIdentity, Followed, JobManager, JobManagerNews, JobSummary,
+    TaskManager,
+};
+use regrow_protocol::{JobId, StableHasher};
+use regrow_runtime::with_causes;
+use serde_json::json;
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    iterator::Signals,
+};
+
+use super::{
+    console::Console,
+    error::CliError,
+    followed::{Follower, report},
+    process_settings::ProcessSettings,
+    run_flags::DataFlags,
+};
+use crate::{jobs::Jobs, program_factory::ProgramFactory, run_request::absolute};
+
+/// The flags of a role.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RoleFlags {
+    #[command(flatten)]
+    data: DataFlags,
+}
+
+/// The flags of `list`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ListFlags {
+    #[command(flatten)]
+    data: DataFlags,
+    /// Print JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+/// The flags of what is asked of one job.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OneJobFlags {
+    /// Which job
+    #[arg(value_name = "ID")]
+    job: JobId,
+    #[command(flatten)]
+    data: DataFlags,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// `jobmanager`: leads, or waits until it may.
+pub(crate) fn job_manager(
+    jobs: Jobs,
+    flags: &RoleFlags,
+    console: &Arc<Console>,
+) -> Result<(), CliError> {
+    let settings = ProcessSettings::of(&flags.data)?;
+    let manager = JobManager {
+        identity: identity(&settings, &jobs),
+        data_directory: absolute(&flags.data.directory())?,
+        host: settings.host,
+        ports: settings.ports,
+        options: settings.options,
+        factory: Arc::new(ProgramFactory::new(jobs)),
+    };
+    let stop = stop_signal()?;
+    let said = manager.run(&stop, |news| match news {
+        JobManagerNews::Listening(address) => console.say(&format!("listening on {address}")),
+        JobManagerNews::StandsBy { leader: Some((address, pid)) } => {
+            console.say(&format!("standing by: process {pid} at {address} leads"));
+        }
+        JobManagerNews::StandsBy { leader: None } => {
+            console.say("standing by: another process leads");
+        }
+        JobManagerNews::Leads => console.say("leading"),
+    });
+    said.map_err(role_error)
+}
+
+/// `taskmanager`: runs tasks for whoever leads.
+pub(crate) fn task_manager(
+    jobs: Jobs,
+    flags: &RoleFlags,
+    console: &Arc<Console>,
+) -> Result<(), CliError> {
+    let settings = ProcessSettings::of(&flags.data)?;
+    let manager = TaskManager {
+        identity: identity(&settings, &jobs),
+        data_directory: absolute(&flags.data.directory())?,
+        leaders: settings.leaders,
+        slots: settings.slots,
+        options: settings.options,
+        factory: Arc::new(ProgramFactory::new(jobs)),
+    };
+    let stop = stop_signal()?;
+    console.say(&format!("running tasks on {} slots", manager.slots));
+    manager.run(&stop).map_err(role_error)
+}
+
+/// `list`: all jobs that the cluster knows.
+pub(crate) fn list(jobs: &Jobs, flags: &ListFlags, console: &Console) -> Result<(), CliError> {
+    let client = client(jobs, &flags.data)?;
+    for job in client.jobs(None).map_err(|error| client_error(&error))? {
+        console.result(&if flags.json { json_line(&job) } else { line(&job) });
+    }
+    Ok(())
+}
+
+/// `status`: how a job stands.
+pub(crate) fn status(jobs: &Jobs, flags: &OneJobFlags, console: &Console) -> Result<(), CliError> {
+    let client = client(jobs, &flags.data)?;
+    let found = client.jobs(Some(flags.job.clone())).map_err(|error| client_error(&error))?;
+    let Some(job) = found.first() else {
+        return Err(CliError::Usage(format!(
+            "there is no job {}; `list` names those that are known",
+            flags.job
+        )));
+    };
+    console.result(&if flags.json { json_line(job) } else { text(job) });
+    Ok(())
+}
+
+/// `wait`: follows a job to its end.
+pub(crate) fn wait(
+    jobs: &Jobs,
+    flags: &OneJobFlags,
+    console: &Arc<Console>,
+) -> Result<(), CliError> {
+    let client = client(jobs, &flags.data)?;
+    let mut follower = Follower::new(Arc::clone(console), flags.quiet);
+    // Ctrl-C ends the waiting, not the job.
+    let end = client.follow(flags.job.clone(), &never(), |update| follower.hear(update));
+    finish(end, follower, flags, console)
+}
+
+/// `cancel`: cancels a job and waits until it has ended.
+pub(crate) fn cancel(
+    jobs: &Jobs,
+    flags: &OneJobFlags,
+    console: &Arc<Console>,
+) -> Result<(), CliError> {
+    let client = client(jobs, &flags.data)?;
+    let mut follower = Follower::new(Arc::clone(console), flags.quiet);
+    let end = client.cancel(flags.job.clone(), &never(), |update| follower.hear(update));
+    match finish(end, follower, flags, console) {
+        // That is what was asked for.
+        Err(CliError::Cancelled) => Ok(()),
+        other => other,
+    }
+}
+
+fn finish(
+    end: Result<Followed, ClusterError>,
+    follower: Follower,
+    flags: &OneJobFlags,
+    console: &Console,
+) -> Result<(), CliError> {
+    let began = follower.finish();
+    match end.map_err(|error| client_error(&error))? {
+        Followed::Left => Ok(()),
+        Followed::Ended { outcome, joined } => {
+            report(*outcome, (began, joined), (flags.json, flags.quiet), console)
+        }
+    }
+}
+
+/// A client of the cluster that the flags name.
+pub(crate) fn client(jobs: &Jobs, flags: &DataFlags) -> Result<ClusterClient, CliError> {
+    let settings = ProcessSettings::of(flags)?;
+    Ok(ClusterClient {
+        identity: identity(&settings, jobs),
+        data_directory: absolute(&flags.directory())?,
+        leaders: settings.leaders,
+        leader_timeout: settings.leader_timeout,
+    })
+}
+
+fn identity(settings: &ProcessSettings, jobs: &Jobs) -> ClusterIdentity {
+    let mut registry = StableHasher::new("registry");
+    for (name, _) in jobs.iter() {
+        registry.bytes(name.as_bytes());
+    }
+    ClusterIdentity { cluster_id: settings.cluster_id.clone(), registry: registry.finish() }
+}
+
+/// Speaks when the process is asked to stop, by Ctrl-C or SIGTERM.
+fn stop_signal() -> Result<Receiver<()>, CliError> {
+    let (stop, stopped) = bounded(1);
+    let failed = |error| CliError::Failed(format!("cannot watch for signals: {error}"));
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    let watch = move || {
+        for _ in signals.forever() {
+            // Full only when it was said already.
+            let _ = stop.try_send(());
+        }
+    };
+    thread::Builder::new().name("regrow-signals".to_owned()).spawn(watch).map_err(failed)?;
+    Ok(stopped)
+}
+
+fn role_error(error: ClusterError) -> CliError {
+    let text = with_causes(&error);
+    match error {
+        ClusterError::Ended | ClusterError::Worker(_) => CliError::Failed(text),
+        ClusterError::Listen(_)
+        | ClusterError::Thread(_)
+        | ClusterError::Directory { .. }
+        | ClusterError::Store(_)
+        | ClusterError::NoLeader { .. }
+        | ClusterError::Refused(_) => CliError::Usage(text),
+    }
+}
+
+/// How a client ends without success.
+pub(crate) fn client_error(error: &ClusterError) -> CliError {
+    let text = with_causes(error);
+    match error {
+        ClusterError::NoLeader { .. } => CliError::Unreachable(text),
+        ClusterError::Refused(_) => CliError::Usage(text),
+        ClusterError::Listen(_)
+        | ClusterError::Thread(_)
+        | ClusterError::Directory { .. }
+        | ClusterError::Store(_)
+        | ClusterError::Worker(_)
+        | ClusterError::Ended => CliError::Failed(text),
+    }
+}
+
+fn json_line(job: &JobSummary) -> String {
+    let vertices: Vec<_> = job
+        .vertices
+        .iter()
+        .map(|vertex| {
+            json!({
+                "name": vertex.name,
+                "parallelism": vertex.parallelism,
+                "finished": vertex.finished,
+                "running": vertex.running,
+            })
+        })
+        .collect();
+    json!({
+        "job_id": job.job,
+        "run_id": job.run,
+        "job_name": job.job_name,
+        "state": job.state,
+        "waiting_for": job.waiting_for,
+        "degraded": job.degraded,
+        "recoveries": job.recoveries,
+        "error": job.error,
+        "vertices": vertices,
+    })
+    .to_string()
+}
+
+fn line(job: &JobSummary) -> String {
+    format!("{}  {}  {}", job.job, job.state, job.job_name)
+}
+
+fn text(job: &JobSummary) -> String {
+    let mut lines = vec![format!("{} ({}) is {}", job.job, job.job_name, job.state)];
+    lines.extend(job.waiting_for.iter().map(|what| format!("waits for {what}")));
+    lines.extend(job.degraded.iter().map(|reason| format!("recovery degraded: {reason}")));
+    if job.recoveries > 0 {
+        lines.push(format!("recovered {} times", job.recoveries));
+    }
+    lines.extend(job.error.iter().map(|error| format!("error: {error}")));
+    for vertex in &job.vertices {
+        let of = vertex.parallelism.map_or_else(|| "?".to_owned(), |tasks| tasks.to_string());
+        let (name, finished, running) = (&vertex.name, vertex.finished, vertex.running);
+        lines.push(format!("  {name}: {finished} of {of} finished, {running} running"));
+    }
+    lines.join("\n")
+}

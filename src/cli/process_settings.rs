@@ -1,0 +1,188 @@
+//! Settings of a process of a cluster, beside those of its jobs.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    num::NonZero,
+    ops::RangeInclusive,
+    time::Duration,
+};
+
+use regrow_runtime::{ConfigOption, Options, ValueKind, parse_duration};
+
+use super::{
+    error::CliError,
+    run_flags::{DataFlags, data_directory_option},
+};
+
+const PORT: &str = "jobmanager.rpc.port";
+const ADDRESSES: &str = "jobmanager.rpc.addresses";
+const BIND_HOST: &str = "jobmanager.bind-host";
+const SLOTS: &str = "taskmanager.numberOfTaskSlots";
+const CLUSTER_ID: &str = "high-availability.cluster-id";
+const TYPE: &str = "high-availability.type";
+const LEADER_TIMEOUT: &str = "client.leader-timeout";
+
+/// Settings of a process of a cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct ProcessSettings {
+    /// Where a `JobManager` listens.
+    pub(crate) host: IpAddr,
+    pub(crate) ports: RangeInclusive<u16>,
+    /// Where `JobManager`s are; empty to look into the data directory.
+    pub(crate) leaders: Vec<String>,
+    pub(crate) slots: u32,
+    pub(crate) cluster_id: String,
+    /// How long a client looks for a leader.
+    pub(crate) leader_timeout: Duration,
+    /// Settings of jobs and of all processes.
+    pub(crate) options: Options,
+}
+
+/// The settings of processes, as the table of options has them.
+pub(crate) fn process_options() -> Vec<ConfigOption> {
+    let option = |key, default: &str, meaning, flink| ConfigOption {
+        key,
+        aliases: &[],
+        default: default.to_owned(),
+        kind: ValueKind::Text,
+        meaning,
+        flink,
+    };
+    vec![
+        data_directory_option(),
+        option(PORT, "6123", "port, or range of ports, that a JobManager listens on", true),
+        option(
+            ADDRESSES,
+            "as the data directory says",
+            "host:port of each JobManager, with commas between; where the leader is looked for",
+            false,
+        ),
+        option(BIND_HOST, "127.0.0.1", "address that a JobManager listens on", true),
+        option(SLOTS, "number of cores", "how many tasks a TaskManager runs at once", true),
+        option(CLUSTER_ID, "default", "name of the cluster; others are refused", true),
+        option(
+            TYPE,
+            "local",
+            "how it is decided who leads: local is by a lock in the data directory of one host",
+            true,
+        ),
+        option(LEADER_TIMEOUT, "1 min", "how long a client looks for a leader", false),
+    ]
+}
+
+impl ProcessSettings {
+    /// What the flags of a command say.
+    pub(crate) fn of(flags: &DataFlags) -> Result<Self, CliError> {
+        let settings = &flags.settings;
+        let pairs = settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let options = Options::from_settings_beside(pairs, &process_options())
+            .map_err(|error| CliError::Usage(regrow_runtime::with_causes(&error)))?;
+        let last = |key: &str| {
+            let mut found = settings.iter().rev().filter(|(known, _)| known == key);
+            found.next().map(|(_, value)| value.as_str())
+        };
+        if let Some(kind) = last(TYPE)
+            && !kind.eq_ignore_ascii_case("local")
+        {
+            return Err(wrong(TYPE, kind, "local"));
+        }
+        Ok(Self {
+            host: parsed(BIND_HOST, last(BIND_HOST), "an IP address of this host", |text| {
+                text.parse().ok()
+            })?
+            .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            ports: parsed(PORT, last(PORT), "a port, or a range such as 6123-6130", ports)?
+                .unwrap_or(6123..=6123),
+            leaders: parsed(ADDRESSES, last(ADDRESSES), "host:port,host:port", addresses)?
+                .unwrap_or_default(),
+            slots: parsed(SLOTS, last(SLOTS), "a number from 1 to 1024", slots)?
+                .unwrap_or_else(cores),
+            cluster_id: last(CLUSTER_ID).unwrap_or("default").to_owned(),
+            leader_timeout: parsed(LEADER_TIMEOUT, last(LEADER_TIMEOUT), "such as 30 s", |text| {
+                parse_duration(text)
+            })?
+            .unwrap_or(Duration::from_mins(1)),
+            options,
+        })
+    }
+}
+
+fn parsed<T>(
+    key: &str,
+    value: Option<&str>,
+    allowed: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, CliError> {
+    let read = |text: &str| parse(text).ok_or_else(|| wrong(key, text, allowed));
+    value.map(read).transpose()
+}
+
+fn wrong(key: &str, value: &str, allowed: &str) -> CliError {
+    CliError::Usage(format!("{key} cannot be {value:?}: it is {allowed}"))
+}
+
+fn ports(text: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (first <= last).then_some(first..=last)
+}
+
+fn addresses(text: &str) -> Option<Vec<String>> {
+    let all = text.split(',').map(str::trim).filter(|address| !address.is_empty());
+    let checked = all.map(|address| {
+        let (host, port) = address.rsplit_once(':')?;
+        (!host.is_empty() && port.parse::<u16>().is_ok()).then(|| address.to_owned())
+    });
+    checked.collect()
+}
+
+fn slots(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|slots| (1..=1024).contains(slots))
+}
+
+fn cores() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    u32::try_from(cores).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(settings: &[(&str, &str)]) -> Result<ProcessSettings, CliError> {
+        let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        ProcessSettings::of(&DataFlags { settings: settings.collect(), ..DataFlags::default() })
+    }
+
+    #[test]
+    fn settings_of_processes_and_of_jobs_stand_side_by_side() {
+        let settings = of(&[
+            (PORT, "7000-7010"),
+            (ADDRESSES, "a:1, b:2"),
+            (SLOTS, "3"),
+            ("heartbeat.interval", "5 s"),
+        ])
+        .unwrap();
+        assert_eq!((settings.ports, settings.slots), (7000..=7010, 3));
+        assert_eq!(settings.leaders, ["a:1", "b:2"]);
+        assert_eq!(settings.options.heartbeat_interval, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_is_allowed() {
+        for (key, value) in [
+            (PORT, "70000"),
+            (PORT, "9-7"),
+            (ADDRESSES, "nowhere"),
+            (SLOTS, "0"),
+            (BIND_HOST, "here"),
+            (TYPE, "zookeeper"),
+            (LEADER_TIMEOUT, "soon"),
+        ] {
+            let error = of(&[(key, value)]).unwrap_err().to_string();
+            assert!(error.contains(key) && error.contains(value), "{error}");
+        }
+        let error = of(&[("jobmanager.rpc.prt", "1")]).unwrap_err().to_string();
+        assert!(error.contains(PORT), "{error}");
+    }
+}

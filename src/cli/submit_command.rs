@@ -1,0 +1,134 @@
+//! `submit`: a job for a cluster.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use clap::{ArgMatches, Args, FromArgMatches as _};
+use crossbeam_channel::{Sender, bounded};
+use regrow_actors::{
+    cluster::{ClusterSubmission, FollowUpdate, Followed, Wish},
+    launch::RunUpdate,
+    task::TaskFactory as _,
+};
+use regrow_protocol::JobId;
+
+use super::{
+    cluster_commands::{client, client_error},
+    console::Console,
+    error::CliError,
+    followed::{Follower, report},
+    process_settings::ProcessSettings,
+    run_command::arguments,
+    run_flags::DataFlags,
+};
+use crate::{
+    program_factory::ProgramFactory,
+    run_request::{absolute, random_job},
+};
+
+/// Exit code after a second Ctrl-C, as shells have it for an interrupt.
+const INTERRUPTED: i32 = 130;
+
+/// The flags of `submit`, which every job has.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Options of every job")]
+pub(crate) struct SubmitFlags {
+    #[command(flatten)]
+    pub(crate) data: DataFlags,
+    /// File to which each attempt appends a line at its start and one at its end
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ledger: Option<PathBuf>,
+    /// Name of the job: [A-Za-z0-9_-], up to 64; the same name again joins it
+    #[arg(long, value_name = "ID")]
+    pub(crate) job_id: Option<JobId>,
+    /// Replace output files that are there
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Leave as soon as the job is accepted
+    #[arg(long)]
+    pub(crate) detached: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// `submit JOB`: submits the job, and follows it to its end unless it is to be detached.
+pub(crate) fn submit(
+    factory: &ProgramFactory,
+    matches: &ArgMatches,
+    console: &Arc<Console>,
+) -> Result<(), CliError> {
+    let Some((name, behind)) = matches.subcommand() else {
+        return Err(CliError::Usage("name the job to submit, see `submit --help`".to_owned()));
+    };
+    let flags = SubmitFlags::from_arg_matches(behind)?;
+    let arguments = arguments(factory, name, behind, flags.overwrite)?;
+    let graph = factory.build(name, &arguments).map_err(CliError::Usage)?;
+    let job = flags.job_id.clone().map_or_else(random_job, Ok)?;
+    let submission = ClusterSubmission {
+        job: job.clone(),
+        job_name: name.to_owned(),
+        arguments,
+        graph_hash: graph.hash(),
+        ledger: flags.ledger.as_deref().map(absolute).transpose()?,
+        settings: ProcessSettings::of(&flags.data)?.options.to_settings(),
+    };
+    let client = client(factory.jobs(), &flags.data)?;
+    let (wish, wishes) = bounded(4);
+    cancel_on_interrupt(job.clone(), wish.clone(), Arc::clone(console))?;
+    console.say(&format!("job {job}"));
+    follow(&flags, &wish, console, |updates| client.submit(submission, &wishes, updates))
+}
+
+type Updates<'a> = &'a mut dyn FnMut(FollowUpdate);
+
+fn follow(
+    flags: &SubmitFlags,
+    wish: &Sender<Wish>,
+    console: &Arc<Console>,
+    submit: impl FnOnce(Updates<'_>) -> Result<Followed, regrow_actors::cluster::ClusterError>,
+) -> Result<(), CliError> {
+    let mut follower = Follower::new(Arc::clone(console), flags.quiet || flags.detached);
+    let end = submit(&mut |update: FollowUpdate| {
+        if flags.detached && matches!(&update, FollowUpdate::Run(RunUpdate::Accepted { .. })) {
+            // Full only when Ctrl-C says the same.
+            let _ = wish.try_send(Wish::Leave);
+        }
+        follower.hear(update);
+    });
+    let began = follower.finish();
+    match end {
+        Ok(Followed::Left) => Ok(()),
+        Ok(Followed::Ended { outcome, joined }) => {
+            report(*outcome, (began, joined), (flags.json, flags.quiet), console)
+        }
+        Err(error) => Err(client_error(&error)),
+    }
+}
+
+fn cancel_on_interrupt(
+    job: JobId,
+    wish: Sender<Wish>,
+    console: Arc<Console>,
+) -> Result<(), CliError> {
+    let interrupts = AtomicUsize::new(0);
+    let handler = move || {
+        if interrupts.fetch_add(1, Ordering::Relaxed) > 0 {
+            std::process::exit(INTERRUPTED);
+        }
+        console.say("cancelling the job; press Ctrl-C again to leave at once");
+        // Full only when it was said already.
+        let _ = wish.try_send(Wish::Cancel(job.clone()));
+    };
+    ctrlc::set_handler(handler)
+        .map_err(|error| CliError::Failed(format!("cannot watch for Ctrl-C: {error}")))
+}
