@@ -154,10 +154,11 @@ fn execute(jobs: Jobs, arguments: Vec<OsString>, console: &Arc<Console>) -> Resu
         || env!("CARGO_PKG_NAME").to_owned(),
         |program| program.to_string_lossy().into_owned(),
     );
-    let is_run = arguments.get(1).is_some_and(|command| command == "run");
+    let names_a_job =
+        arguments.get(1).is_some_and(|command| command == "run" || command == "submit");
     let matches = match command(&jobs)?.try_get_matches_from(arguments) {
         Ok(matches) => matches,
-        Err(error) if is_run => return Err(unknown_job(error, &jobs)),
+        Err(error) if names_a_job => return Err(unknown_job(error, &jobs)),
         Err(error) => return Err(error.into()),
     };
     if let Some(("run", matches)) = matches.subcommand() {
