@@ -1,21 +1,24 @@
 //! The thread of a store.
 
-use std::{
-    io,
-    thread::{self, JoinHandle},
-};
+use std::{io, thread, time::Duration};
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use regrow_store::{EventStore, StoreError};
+use tracing::warn;
 
 use super::{OpenStore, StoreJob, StoreRunner};
 
+/// How long the end of a store is waited for once nothing more is asked of it. What was said to be
+/// stored is; a store that hangs must not keep its process.
+const END_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Works on a store on a thread of its own. Dropping it does all that was asked for, closes the
-/// store and waits for that.
+/// store and waits for that, for half a minute at most.
 pub(crate) struct StoreThread {
-    // Both are there until the drop.
+    // There until the drop.
     jobs: Option<Sender<StoreJob>>,
-    thread: Option<JoinHandle<()>>,
+    /// Says that the thread has ended, in whatever way.
+    ended: Receiver<()>,
 }
 
 impl StoreThread {
@@ -29,15 +32,19 @@ impl StoreThread {
         opened: impl FnOnce(Result<(), StoreError>) + Send + 'static,
     ) -> io::Result<Self> {
         let (jobs, queue) = unbounded();
-        let thread =
-            thread::Builder::new().name("regrow-store".to_owned()).spawn(move || match open() {
+        let (lives, ended) = bounded(0);
+        thread::Builder::new().name("regrow-store".to_owned()).spawn(move || {
+            // Dropped last.
+            let _lives: Sender<()> = lives;
+            match open() {
                 Ok(store) => {
                     opened(Ok(()));
                     work(store, &queue);
                 }
                 Err(error) => opened(Err(error)),
-            })?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+            }
+        })?;
+        Ok(Self { jobs: Some(jobs), ended })
     }
 }
 
@@ -59,9 +66,8 @@ impl StoreRunner for StoreThread {
 impl Drop for StoreThread {
     fn drop(&mut self) {
         drop(self.jobs.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread was answered where it happened.
-            drop(thread.join());
+        if self.ended.recv_timeout(END_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
+            warn!("the event store does not end; it is left behind");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! - A torn `snap.*.generating`, which makes it refuse to open, is removed first.
 //! - Its settings are written anew at each start.
 //! - It may panic on what it reads: a panic becomes [`StoreError::Damaged`].
+//! - It may wait for ever when it closes after a write that failed: then it is left behind.
 
 use std::{
     collections::BTreeSet,
@@ -11,6 +12,7 @@ use std::{
     io::ErrorKind,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    sync::mpsc,
     thread,
     time::Duration,
 };
@@ -28,6 +30,8 @@ const SEGMENT_BYTES: usize = 128 << 10;
 // Threads of sled give its lock back a moment after the handle is dropped.
 const LOCK_WAIT: Duration = Duration::from_millis(1);
 const LOCK_WAITS_MAX: u32 = 5_000;
+// How long sled may take to close; what it holds was synced long before.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A tree of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,12 +212,31 @@ impl Database {
 }
 
 impl Drop for Database {
-    // Sled flushes when it is dropped, and panics if it cannot.
     fn drop(&mut self) {
-        let opened = self.opened.take();
-        if catch_unwind(AssertUnwindSafe(|| drop(opened))).is_err() {
-            tracing::warn!(path = %self.path.display(), "sled panicked while it closed");
+        if let Some(opened) = self.opened.take() {
+            close(&self.path, opened);
         }
+    }
+}
+
+/// Drops something of sled. It flushes then: it panics if it cannot, and after a write that failed
+/// it was seen to wait for ever. So it does that on a thread of its own, which is left behind, with
+/// the lock of the database, when it takes too long.
+fn close<T: Send + 'static>(path: &Path, opened: T) {
+    let path = path.display();
+    let (closed, waits) = mpsc::channel();
+    let drop_it = move || {
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(opened)));
+        // Nobody may wait any more.
+        let _ = closed.send(dropped.is_ok());
+    };
+    if let Err(error) = thread::Builder::new().name("sled-close".to_owned()).spawn(drop_it) {
+        tracing::warn!(%path, %error, "no thread to close sled on");
+    }
+    match waits.recv_timeout(CLOSE_TIMEOUT) {
+        Ok(true) => {}
+        Ok(false) => tracing::warn!(%path, "sled panicked while it closed"),
+        Err(_) => tracing::warn!(%path, "sled does not close; it is left behind"),
     }
 }
 
@@ -289,5 +312,26 @@ fn guarded<T>(
                 .unwrap_or("no text");
             Err(damaged(format!("sled panicked when it was to {action} it: {text}")))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes as long to drop as it is told to.
+    struct Waits(mpsc::Receiver<()>);
+
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            let _ = self.0.recv();
+        }
+    }
+
+    #[test]
+    fn p4_what_does_not_close_is_left_behind() {
+        let (end, waits) = mpsc::channel();
+        close(Path::new("/data"), Waits(waits));
+        assert!(end.send(()).is_ok(), "it still waits");
     }
 }
