@@ -15,7 +15,7 @@ mod source;
 mod split_task;
 mod text;
 
-pub(crate) use csv::first_row;
+pub(crate) use csv::{ColumnCount, first_row};
 pub use csv::{CsvFormat, CsvSource};
 pub(crate) use input_path::InputPath;
 pub use records::RecordSource;

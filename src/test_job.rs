@@ -33,13 +33,8 @@ pub(crate) struct TestJob {
 impl TestJob {
     /// Builds a job whose tasks get `memory_bytes`.
     pub(crate) fn new<T>(memory_bytes: u64, build: impl FnOnce(&Environment) -> T) -> Self {
-        let environment = Environment::new(Some("/".into()), false);
-        build(&environment);
-        let job = environment.into_job();
-        assert_eq!(job.defect, None);
-        job.graph.validate().unwrap();
         Self {
-            job,
+            job: built(build),
             memory_bytes,
             blocks: BTreeMap::new(),
             tasks: Vec::new(),
@@ -49,31 +44,47 @@ impl TestJob {
     }
 
     /// Runs all vertices; gives the lines of all files that sink 0 staged, in the order of names.
-    pub(crate) fn lines(self) -> Result<Vec<String>, TaskFailure> {
-        let files = self.files()?;
+    pub(crate) fn lines(mut self) -> Result<Vec<String>, TaskFailure> {
+        self.run_from(0)?;
+        Ok(self.staged_lines())
+    }
+
+    /// Like [`lines`](Self::lines), where another process, in which `build` makes the job anew, goes
+    /// on at `vertex`.
+    pub(crate) fn lines_resumed_at<T>(
+        mut self,
+        vertex: JobVertexId,
+        build: impl FnOnce(&Environment) -> T,
+    ) -> Result<Vec<String>, TaskFailure> {
+        (0..vertex.0).map(JobVertexId).try_for_each(|vertex| self.run_vertex(vertex))?;
+        self.job = built(build);
+        self.run_from(vertex.0)?;
+        Ok(self.staged_lines())
+    }
+
+    fn staged_lines(mut self) -> Vec<String> {
+        self.files.sort();
         let text = |(_, _, content): (u32, String, Vec<u8>)| String::from_utf8(content).unwrap();
-        let sink_0 = files.into_iter().filter(|(sink, ..)| *sink == 0);
-        Ok(sink_0
-            .flat_map(|file| text(file).lines().map(str::to_owned).collect::<Vec<_>>())
-            .collect())
+        let sink_0 = self.files.into_iter().filter(|(sink, ..)| *sink == 0);
+        sink_0.flat_map(|file| text(file).lines().map(str::to_owned).collect::<Vec<_>>()).collect()
     }
 
     /// Runs all vertices; gives all that was staged, ascending by sink and name.
     pub(crate) fn files(mut self) -> Result<Vec<(u32, String, Vec<u8>)>, TaskFailure> {
-        self.run()?;
+        self.run_from(0)?;
         self.files.sort();
         Ok(self.files)
     }
 
     /// Runs all vertices; gives what they accumulated.
     pub(crate) fn accumulators(mut self) -> Result<Accumulators, TaskFailure> {
-        self.run()?;
+        self.run_from(0)?;
         Ok(self.accumulators)
     }
 
-    fn run(&mut self) -> Result<(), TaskFailure> {
-        let vertices = 0..self.job.graph.vertices.len();
-        (0..).map(JobVertexId).take(vertices.len()).try_for_each(|vertex| self.run_vertex(vertex))
+    fn run_from(&mut self, first: u32) -> Result<(), TaskFailure> {
+        let last = u32::try_from(self.job.graph.vertices.len()).unwrap();
+        (first..last).map(JobVertexId).try_for_each(|vertex| self.run_vertex(vertex))
     }
 
     fn run_vertex(&mut self, vertex: JobVertexId) -> Result<(), TaskFailure> {
@@ -177,4 +188,13 @@ impl TestJob {
             (Parallelism::Decided, None) => TASKS,
         }
     }
+}
+
+fn built<T>(build: impl FnOnce(&Environment) -> T) -> BuiltJob {
+    let environment = Environment::new(Some("/".into()), false);
+    build(&environment);
+    let job = environment.into_job();
+    assert_eq!(job.defect, None);
+    job.graph.validate().unwrap();
+    job
 }

@@ -25,6 +25,9 @@ const FILES: &str = "--left visits.csv --right sites.csv --left-key site --right
 /// Columns of the right file.
 const RIGHT_COLUMNS: usize = 3;
 
+/// The stage of a left join that joins: after those that read, and the one that counts columns.
+const JOIN_STAGE: u32 = 3;
+
 /// Rows of the left and of the right side, each with its key first.
 struct Sides {
     left: Vec<(String, String)>,
@@ -169,6 +172,24 @@ fn p1_p2_a_join_survives_kills_of_the_process_in_each_of_its_stages() {
     }
     sandbox.fine(&line);
     assert_eq!(sandbox.output("joined"), sides.joined(false));
+    assert_finished_stays_finished(&sandbox.ledger("ledger"));
+    sandbox.assert_nothing_left();
+}
+
+#[test]
+fn p3_3_a_left_join_is_as_wide_as_the_file_was_though_it_changes_before_the_job_is_resumed() {
+    let (sandbox, sides) = with_sides(8_000);
+    let line = format!(
+        "run join {FILES} --type left --output joined --slots 2 --ledger ledger --job-id x \
+         -D taskmanager.memory.task.size=100kb {TASKS}"
+    );
+    let mut running = sandbox.start(&format!("{line} --quiet"));
+    sandbox.wait_for_starts("ledger", JOIN_STAGE, 2);
+    assert!(!running.ends_within(Duration::ZERO), "it has ended too soon to be killed");
+    running.kill();
+    fs::write(sandbox.path("sites.csv"), "name,rank,about,more\nhot,1,2,3\n").unwrap();
+    sandbox.fine(&line);
+    assert_eq!(sandbox.output("joined"), sides.joined(true));
     assert_finished_stays_finished(&sandbox.ledger("ledger"));
     sandbox.assert_nothing_left();
 }

@@ -2,6 +2,7 @@
 
 mod fields;
 mod key_column;
+mod pad;
 
 use std::{
     path::{Path, PathBuf},
@@ -9,15 +10,22 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use regrow_runtime::Distribution;
 use serde::{Deserialize, Serialize};
 
 use self::{
     fields::Fields,
     key_column::{KeyColumn, Wanted},
+    pad::{Joined, Pad},
 };
 use crate::{
-    chain::Chain, data_set::DataSet, environment::Environment, operators::Prepare,
-    sinks::Sinks as _, sources::CsvFormat,
+    chain::Chain,
+    data_set::DataSet,
+    environment::{Environment, VertexInput},
+    exchange::Forward,
+    operators::Prepare,
+    sinks::Sinks as _,
+    sources::{ColumnCount, CsvFormat},
 };
 
 /// Joins two CSV files by a column of each
@@ -74,7 +82,6 @@ pub(crate) fn build(env: &Environment, arguments: Join) -> Result<(), String> {
     let right_key = column(&arguments.right, "--right-key", &arguments.right_key)?;
     let left = rows(env, &arguments.left, &format, &left_key);
     let right = rows(env, &arguments.right, &format, &right_key);
-    let padding = Arc::clone(&right_key);
     let written = match arguments.kind {
         JoinType::Inner => left
             .join(right)
@@ -82,14 +89,14 @@ pub(crate) fn build(env: &Environment, arguments: Join) -> Result<(), String> {
             .map(Fields::joined)
             .write_csv(&arguments.output),
         JoinType::Left => {
-            let columns = Arc::clone(&padding);
-            left.left_join(right)
+            let mut joined = left
+                .left_join(right)
                 .on_ref(move |row| row.get(left_key.index()), move |row| row.get(right_key.index()))
-                .map(move |left, right| match right {
-                    Some(right) => left.joined(right),
-                    None => left.padded(columns.columns()),
-                })
-                .chained(|chain| Prepare::new(chain, move || padding.find()))
+                .map(Joined::new);
+            let input = joined.inputs.len();
+            joined.inputs.push(column_count(env, &arguments.right, &format));
+            joined
+                .chained(|chain| Pad::new(chain, input, arguments.right))
                 .write_csv(&arguments.output)
         }
     };
@@ -107,3 +114,17 @@ fn rows<'env>(
     env.read_csv_with::<Fields>(path, format.clone())
         .chained(|chain| Prepare::new(chain, move || key.find()))
 }
+
+/// Counts the columns of a file, once; all tasks that read it get the same number.
+fn column_count(env: &Environment, path: &Path, format: &CsvFormat) -> VertexInput {
+    let producer = env
+        .read_from(ColumnCount::new(env.input(path), format.clone()))
+        .with_parallelism(1)
+        .end("count_columns", |chain, deployment| {
+            chain.task(deployment, Forward::new(deployment, 0))
+        });
+    VertexInput { producer, distribution: Distribution::Broadcast }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! Reads CSV into records of any type that serde can make of a row.
 
+mod column_count;
 mod csv_format;
 mod csv_input;
 mod csv_reader;
@@ -15,12 +16,14 @@ use regrow_actors::task::Task;
 use regrow_protocol::{TaskDeployment, TaskFailure};
 use serde::{Serialize, de::DeserializeOwned};
 
+pub(crate) use self::column_count::ColumnCount;
 pub use self::csv_format::CsvFormat;
 use self::{csv_reader::CsvReader, scanned_borders::ScannedBorders};
 use super::{
     file_range::FileRange,
     file_source::{FileFormat, FileSource},
     file_splits::Borders,
+    input_file::InputFile,
     input_path::InputPath,
     read_error::ReadError,
 };
@@ -89,15 +92,21 @@ pub(crate) fn first_row(
     input: &InputPath,
     format: &CsvFormat,
 ) -> Result<(PathBuf, Vec<String>), String> {
-    let files = input.list()?;
-    let [file] = files.as_slice() else {
-        let paths: Vec<_> = files.iter().map(|file| file.path.display().to_string()).collect();
-        return Err(format!("one file is needed where there are several: {}", paths.join(", ")));
-    };
-    let reader = CsvReader::<()>::open(FileRange::whole(file), format, FIRST_ROW_BYTES_MAX)
+    let file = one_file(input)?;
+    let reader = CsvReader::<()>::open(FileRange::whole(&file), format, FIRST_ROW_BYTES_MAX)
         .map_err(|error| error.to_string())?;
     let fields = reader.head().into_iter().flatten().map(str::to_owned).collect();
-    Ok((file.path.clone(), fields))
+    Ok((file.path, fields))
+}
+
+/// The one file of `input`.
+fn one_file(input: &InputPath) -> Result<InputFile, String> {
+    let mut files = input.list()?;
+    if files.len() > 1 {
+        let paths: Vec<_> = files.iter().map(|file| file.path.display().to_string()).collect();
+        return Err(format!("one file is needed where there are several: {}", paths.join(", ")));
+    }
+    files.pop().ok_or_else(|| "one file is needed where there is none".to_owned())
 }
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Chain for CsvSource<T> {

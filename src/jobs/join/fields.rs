@@ -24,6 +24,11 @@ impl Fields {
         self.ends.push(self.text.len());
     }
 
+    /// How many fields there are.
+    pub(super) const fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     /// The field at `index`, from 0; empty if there is none.
     #[inline]
     pub(super) fn get(&self, index: usize) -> &str {

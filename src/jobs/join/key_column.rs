@@ -7,13 +7,13 @@ use crate::{
     sources::{CsvFormat, InputPath, first_row},
 };
 
-/// The column of a file that holds the key, and how many columns there are: known once the first
-/// row of the file was looked at, which tasks do before they begin.
+/// The column of a file that holds the key: known once the first row of the file was looked at, which
+/// the tasks that read the file do before they begin.
 pub(super) struct KeyColumn {
     input: InputPath,
     format: CsvFormat,
     wanted: Wanted,
-    found: OnceLock<Found>,
+    found: OnceLock<usize>,
 }
 
 /// Which column is wanted.
@@ -22,12 +22,6 @@ pub(super) enum Wanted {
     Name(String),
     /// That of this number, from 0.
     Index(usize),
-}
-
-#[derive(Clone, Copy)]
-struct Found {
-    index: usize,
-    columns: usize,
 }
 
 impl Wanted {
@@ -74,9 +68,8 @@ impl KeyColumn {
             let (path, row) = first_row(&self.input, &self.format)?;
             // A file without rows has no key that could be missed.
             let index = if row.is_empty() { 0 } else { self.wanted.find(&path, &row)? };
-            let found = Found { index, columns: row.len() };
             // Another task may have been faster, and found the same.
-            let _ = self.found.set(found);
+            let _ = self.found.set(index);
         }
         Ok(())
     }
@@ -84,12 +77,7 @@ impl KeyColumn {
     /// Which one it is, from 0; 0 as long as nobody has looked.
     #[inline]
     pub(super) fn index(&self) -> usize {
-        self.found.get().map_or(0, |found| found.index)
-    }
-
-    /// How many columns there are; 0 as long as nobody has looked.
-    pub(super) fn columns(&self) -> usize {
-        self.found.get().map_or(0, |found| found.columns)
+        self.found.get().copied().unwrap_or(0)
     }
 }
 
@@ -104,19 +92,19 @@ mod tests {
         Ok(KeyColumn::new(InputPath::new(Path::new("/"), path), format, wanted))
     }
 
-    fn found(text: &str, wanted: &str, header: bool) -> Result<(usize, usize), String> {
+    fn found(text: &str, wanted: &str, header: bool) -> Result<usize, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         let column = column(file.path(), wanted, header)?;
         column.find()?;
-        Ok((column.index(), column.columns()))
+        Ok(column.index())
     }
 
     #[test]
     fn a_column_is_found_by_its_name_or_its_number() {
-        assert_eq!(found("id,\"a, b\",c\n1,2,3\n", "a, b", true), Ok((1, 3)));
-        assert_eq!(found("x,y\n", "2", false), Ok((1, 2)));
-        assert_eq!(found("", "site", true), Ok((0, 0)));
+        assert_eq!(found("id,\"a, b\",c\n1,2,3\n", "a, b", true), Ok(1));
+        assert_eq!(found("x,y\n", "2", false), Ok(1));
+        assert_eq!(found("", "site", true), Ok(0));
     }
 
     #[test]

@@ -69,6 +69,11 @@ impl<T> CsvReader<T> {
         self.head.as_ref()
     }
 
+    /// Checks that the file is still what was listed.
+    pub(super) fn check_unchanged(&self) -> Result<(), ReadError> {
+        self.reader.get_ref().check_unchanged()
+    }
+
     fn begin(
         range: FileRange,
         format: &CsvFormat,
@@ -202,7 +207,7 @@ impl<T: DeserializeOwned> CsvReader<T> {
     #[inline]
     pub(super) fn next_value(&mut self) -> Result<Option<T>, ReadError> {
         if !self.next()? {
-            self.reader.get_ref().check_unchanged()?;
+            self.check_unchanged()?;
             return Ok(None);
         }
         self.check_length()?;
