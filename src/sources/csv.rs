@@ -93,10 +93,21 @@ pub(crate) fn first_row(
     format: &CsvFormat,
 ) -> Result<(PathBuf, Vec<String>), String> {
     let file = one_file(input)?;
-    let reader = CsvReader::<()>::open(FileRange::whole(&file), format, FIRST_ROW_BYTES_MAX)
-        .map_err(|error| error.to_string())?;
+    let reader = open_head(FileRange::whole(&file), format).map_err(|error| error.to_string())?;
     let fields = reader.head().into_iter().flatten().map(str::to_owned).collect();
     Ok((file.path, fields))
+}
+
+/// Opens a file for its first row, of which no more is read than [`FIRST_ROW_BYTES_MAX`].
+fn open_head(range: FileRange, format: &CsvFormat) -> Result<CsvReader<()>, ReadError> {
+    CsvReader::open(range, format, FIRST_ROW_BYTES_MAX).map_err(|error| {
+        let ReadError::TooLong { path, place, hint, .. } = error else { return error };
+        let problem = format!(
+            "the first row is longer than {FIRST_ROW_BYTES_MAX} bytes, the most that is read to \
+             find the columns; shorten it{hint}"
+        );
+        ReadError::BadRow { path, place, problem }
+    })
 }
 
 /// The one file of `input`.

@@ -1,6 +1,6 @@
 //! Counts the columns of one file of CSV.
 
-use super::{FIRST_ROW_BYTES_MAX, csv_format::CsvFormat, csv_reader::CsvReader, one_file};
+use super::{csv_format::CsvFormat, one_file, open_head};
 use crate::{
     operators::Emitter,
     sources::{
@@ -32,7 +32,7 @@ impl Source for ColumnCount {
     }
 
     fn open(&self, range: FileRange) -> Result<Counted, SourceError> {
-        let reader = CsvReader::<()>::open(range, &self.format, FIRST_ROW_BYTES_MAX)?;
+        let reader = open_head(range, &self.format)?;
         reader.check_unchanged()?;
         Ok(Counted(reader.head().map_or(0, csv::StringRecord::len) as u64))
     }
