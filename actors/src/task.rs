@@ -9,6 +9,7 @@ use regrow_protocol::{
     Accumulators, JobVertexId, Split, StagedFile, TaskDeployment, TaskFailure, TaskMetrics,
 };
 use regrow_runtime::JobGraph;
+pub use regrow_shuffle::BLOCK_BYTES_MAX;
 
 /// Makes tasks and lists splits for the jobs of a program.
 ///
@@ -88,10 +89,11 @@ pub trait TaskContext {
     /// [`TaskFailure::InputLost`] when a partition is gone or damaged.
     fn read_block(&mut self, input: usize, block: &mut Vec<u8>) -> Result<bool, TaskFailure>;
 
-    /// Writes a block of `records` whole records to a subpartition of an output.
+    /// Writes a block of `records` whole records, at most [`BLOCK_BYTES_MAX`] bytes, to a
+    /// subpartition of an output.
     ///
     /// # Errors
-    /// When the disk refuses it.
+    /// When it is too long, or the disk refuses it.
     fn write_block(
         &mut self,
         output: usize,

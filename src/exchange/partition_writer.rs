@@ -11,6 +11,9 @@ const BLOCK_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a full block where memory is scarce; below this, headers would outweigh records.
 const BLOCK_BYTES_MIN: usize = 1 << 10;
 
+/// Bytes of a record at most, as it is written: with what stands before it, it makes one block.
+const RECORD_BYTES_MAX: usize = regrow_actors::task::BLOCK_BYTES_MAX - BLOCK_BYTES_MAX;
+
 /// Which part of a task's memory blocks in the making may take.
 const MEMORY_SHARE: u64 = 4;
 
@@ -85,10 +88,15 @@ impl PartitionWriter {
         context: &mut dyn TaskContext,
     ) -> Result<(), TaskFailure> {
         let block = &mut self.blocks[subpartition as usize];
+        let before = block.bytes.len();
         encode(&mut block.bytes)?;
         block.records += 1;
         if block.bytes.len() < self.block_bytes {
             return Ok(());
+        }
+        let record_bytes = block.bytes.len() - before;
+        if record_bytes > RECORD_BYTES_MAX {
+            return Err(too_long(record_bytes));
         }
         block.send(self.output, subpartition, context)
     }
@@ -126,5 +134,40 @@ impl Block {
         self.bytes.clear();
         self.records = 0;
         Ok(())
+    }
+}
+
+#[cold]
+fn too_long(record_bytes: usize) -> TaskFailure {
+    TaskFailure::unrecoverable(format!(
+        "a record of {record_bytes} bytes is too long: tasks pass on records of at most \
+         {RECORD_BYTES_MAX} bytes; leave it out or divide it, with filter or flat_map, before \
+         records are grouped, joined, sorted or put together"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_context::TestContext;
+
+    #[test]
+    fn a_record_at_the_limit_fits_behind_others_and_a_longer_one_is_refused() {
+        let mut context = TestContext::new(0);
+        context.deployment.memory_bytes = 1 << 30;
+        let mut writer = PartitionWriter::of(&context.deployment, 0);
+        // The length of either takes some bytes more: 3 in front of the first, 4 of the others.
+        let before = "x".repeat(BLOCK_BYTES_MAX - 4);
+        let text = "y".repeat(RECORD_BYTES_MAX - 3);
+        writer.write(0, &before[..], &mut context).unwrap();
+        assert!(context.written.is_empty());
+        writer.write(0, &text[..text.len() - 1], &mut context).unwrap();
+        let (_, _, block) = &context.written[0];
+        assert_eq!(block.len(), regrow_actors::task::BLOCK_BYTES_MAX - 1);
+        let error = writer.write(0, &text[..], &mut context).unwrap_err().to_string();
+        let expected = format!("a record of {} bytes is too long", RECORD_BYTES_MAX + 1);
+        assert!(error.contains(&expected), "{error}");
+        assert!(error.contains("at most 16711680 bytes"), "{error}");
+        assert_eq!(context.written.len(), 1);
     }
 }
