@@ -44,10 +44,10 @@ pub(crate) struct Join {
     /// CSV file whose columns come last
     #[arg(long, value_name = "FILE")]
     right: PathBuf,
-    /// Column of the left file: its name with --header, else its number from 1
+    /// Column of the left file: its number from 1 or, with --header, its name
     #[arg(long, value_name = "COLUMN")]
     left_key: String,
-    /// Column of the right file: its name with --header, else its number from 1
+    /// Column of the right file: its number from 1 or, with --header, its name
     #[arg(long, value_name = "COLUMN")]
     right_key: String,
     /// Pairs only, or left rows without a partner too, with empty fields in place of the right ones

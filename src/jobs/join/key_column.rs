@@ -18,15 +18,15 @@ pub(super) struct KeyColumn {
 
 /// Which column is wanted.
 pub(super) enum Wanted {
-    /// That of this name.
+    /// That of this name; if there is none, that of this number, from 1.
     Name(String),
     /// That of this number, from 0.
     Index(usize),
 }
 
 impl Wanted {
-    /// The column called `column`, where files begin with the names of columns; else the one of that
-    /// number, from 1. `option` is what asked for it.
+    /// The column called `column`, where files begin with the names of columns; else, or if none is
+    /// called so, the one of that number, from 1. `option` is what asked for it.
     pub(super) fn new(option: &str, column: &str, header: bool) -> Result<Self, String> {
         if header {
             return Ok(Self::Name(column.to_owned()));
@@ -41,19 +41,40 @@ impl Wanted {
     }
 
     fn find(&self, path: &Path, row: &[String]) -> Result<usize, String> {
-        let (path, columns) = (path.display(), row.len());
+        let columns = row.len();
         match self {
             Self::Index(index) if *index < columns => Ok(*index),
             Self::Index(index) => {
+                let path = path.display();
                 Err(format!("{path} has no column {}: its first row has {columns}", index + 1))
             }
-            Self::Name(name) => row.iter().position(|column| column == name).ok_or_else(|| {
-                let hint = nearest(name, row.iter().map(String::as_str))
-                    .map_or_else(String::new, |near| format!("; did you mean {near}?"));
-                format!("{path} has no column {name}; it has: {}{hint}", row.join(", "))
-            }),
+            Self::Name(name) => by_name(name, path, row),
         }
     }
+}
+
+/// Which of the columns in `row`, the header of `path`, is called `name` or has this number.
+fn by_name(name: &str, path: &Path, row: &[String]) -> Result<usize, String> {
+    let mut called = (0..row.len()).filter(|index| row[*index] == name);
+    match (called.next(), called.next()) {
+        (Some(index), None) => return Ok(index),
+        (Some(first), Some(second)) => {
+            return Err(format!(
+                "{} has several columns {name}, the first two are number {} and number {}; give the \
+                 number of the one that is meant instead of its name",
+                path.display(),
+                first + 1,
+                second + 1
+            ));
+        }
+        (None, _) => {}
+    }
+    let index = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    index.filter(|index| *index < row.len()).ok_or_else(|| {
+        let hint = nearest(name, row.iter().map(String::as_str))
+            .map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        format!("{} has no column {name}; it has: {}{hint}", path.display(), row.join(", "))
+    })
 }
 
 impl KeyColumn {
@@ -105,6 +126,34 @@ mod tests {
         assert_eq!(found("id,\"a, b\",c\n1,2,3\n", "a, b", true), Ok(1));
         assert_eq!(found("x,y\n", "2", false), Ok(1));
         assert_eq!(found("", "site", true), Ok(0));
+    }
+
+    #[test]
+    fn a_name_of_two_columns_is_refused_and_their_numbers_are_told() {
+        let text = "id,site,path,site\n1,2,3,4\n";
+        let error = found(text, "site", true).unwrap_err();
+        assert!(error.contains("several columns site"), "{error}");
+        assert!(error.contains("number 2 and number 4; give the number"), "{error}");
+        assert_eq!(found(text, "4", true), Ok(3));
+        assert_eq!(found("id,1\n", "1", true), Ok(1));
+        for number in ["0", "5"] {
+            let error = found(text, number, true).unwrap_err();
+            assert!(error.contains(&format!("no column {number}; it has: id, site")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_first_row_that_is_too_long_is_told_with_its_limit() {
+        let long = "x".repeat(2 << 20);
+        for text in [format!("id,{long}\n1,2\n"), format!("id,\"site\n{long}")] {
+            let error = found(&text, "id", true).unwrap_err();
+            assert!(
+                error.contains("line 1: the first row is longer than 1048576 bytes"),
+                "{error}"
+            );
+            assert!(error.contains("quote that is missing"), "{error}");
+            assert!(!error.contains("taskmanager.memory"), "{error}");
+        }
     }
 
     #[test]
