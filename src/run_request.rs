@@ -7,9 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use regrow_actors::{archive::Archive, launch::InterruptedRun};
+use regrow_actors::{
+    archive::Archive,
+    launch::{InterruptedRun, check_output_unused},
+};
 use regrow_protocol::JobId;
-use regrow_runtime::{JobState, SinkSpec};
+use regrow_runtime::{JobState, SinkSpec, with_causes};
 use thiserror::Error;
 
 use self::output_check::{check_free, check_inputs_stay};
@@ -41,7 +44,7 @@ pub(crate) fn recorded_arguments(
     arguments.to_bytes().map_err(Refusal)
 }
 
-/// Refuses a job that is new and whose output directories are in use.
+/// Refuses a job that is new and whose output directories are in use, by another run or by files.
 pub(crate) fn check_output(
     job: &JobId,
     sinks: &[SinkSpec],
@@ -51,6 +54,8 @@ pub(crate) fn check_output(
     if is_known(job, interrupted, data_directory) {
         return Ok(());
     }
+    check_output_unused(data_directory, job, sinks)
+        .map_err(|error| Refusal(with_causes(&error)))?;
     check_free(sinks)
 }
 

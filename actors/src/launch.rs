@@ -20,7 +20,9 @@ pub use self::{
     cancel_handle::CancelHandle,
     store_loss::{StandIn, StoreLoss, StoreLossKind},
 };
-pub use crate::run_directory::{InterruptedRuns, interrupted_runs, sweep};
+pub use crate::run_directory::{
+    InterruptedRuns, OutputInUse, check_output_unused, interrupted_runs, sweep,
+};
 use crate::{dispatcher::SubmitError, task::TaskFactory};
 
 /// A job to run with all roles in this process.

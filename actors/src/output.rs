@@ -15,6 +15,7 @@
 
 mod disk;
 mod error;
+mod hidden_directories;
 mod leftovers;
 mod listing;
 mod manifest;
@@ -34,6 +35,7 @@ use regrow_runtime::{CommitPlan, OutputPreparation, SinkSpec};
 use self::disk::Disk;
 pub(crate) use self::{
     error::OutputError,
+    hidden_directories::{HiddenDirectory, hidden_directory_of},
     leftovers::{highest_staged, is_publishing, remove_staging, staging_directories},
 };
 
@@ -109,5 +111,5 @@ impl OutputCommitter {
 const HIDDEN_PREFIX: &str = ".regrow-";
 
 fn hidden_directory(sink: &SinkSpec, run: RunId) -> PathBuf {
-    Path::new(&sink.directory).join(format!("{HIDDEN_PREFIX}{run}"))
+    hidden_directory_of(Path::new(&sink.directory), run)
 }

@@ -12,6 +12,7 @@
 mod damaged_stores;
 mod lock;
 mod noted_run;
+mod output_in_use;
 mod run_file;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use regrow_store::StoreError;
 use tracing::warn;
 
 use self::lock::{Lock, is_locked};
+pub use self::output_in_use::{OutputInUse, check_output_unused};
 pub(crate) use self::{damaged_stores::SetAside, noted_run::NotedRun, run_file::RunFile};
 use crate::launch::{InterruptedRun, LaunchError};
 

@@ -304,7 +304,13 @@ impl Running {
 
     /// Sends Ctrl-C.
     pub(crate) fn interrupt(&self) {
-        let sent = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        self.signal("INT");
+    }
+
+    /// Sends the signal of this name.
+    pub(crate) fn signal(&self, name: &str) {
+        let arguments = [format!("-{name}"), self.child.id().to_string()];
+        let sent = Command::new("kill").args(arguments).status();
         assert!(sent.expect("there is a kill").success());
     }
 

@@ -107,8 +107,13 @@ fn check_free(run: RunId, sink: &SinkSpec) -> Result<(), OutputError> {
 }
 
 /// A run that is publishing must never be disturbed. One that has not decided yet may be the
-/// leftover of a run that will never come back, so who overwrites passes by.
-fn check_other_run(directory: &Path, name: &str, overwrite: bool) -> Result<(), OutputError> {
+/// leftover of a run that nobody knows any more, so who overwrites passes by; a local run does not
+/// start while one that its data directory knows needs the output.
+pub(super) fn check_other_run(
+    directory: &Path,
+    name: &str,
+    overwrite: bool,
+) -> Result<(), OutputError> {
     let owner = Owner::read(&directory.join(name))?;
     let publishing = owner.as_ref().is_some_and(|owner| owner.manifest.exists());
     if overwrite && !publishing {

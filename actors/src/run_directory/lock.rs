@@ -47,12 +47,7 @@ impl Lock {
                 }
             }
         }
-        let owner = fs::read_to_string(directory.join(FILE_NAME)).unwrap_or_default();
-        let owner = match owner.trim() {
-            "" => "another process".to_owned(),
-            pid => format!("process {pid}"),
-        };
-        Err(in_use(directory, owner))
+        Err(in_use(directory, owner(directory)))
     }
 
     /// Locks `directory`, which is there, if nobody has it.
@@ -81,6 +76,15 @@ fn try_once(directory: &Path) -> io::Result<Option<File>> {
     file.set_len(0)?;
     writeln!(file, "{}", process::id())?;
     Ok(Some(file))
+}
+
+/// Who holds, or held last, the lock of `directory`, for people.
+pub(super) fn owner(directory: &Path) -> String {
+    let owner = fs::read_to_string(directory.join(FILE_NAME)).unwrap_or_default();
+    match owner.trim() {
+        "" => "another process".to_owned(),
+        pid => format!("process {pid}"),
+    }
 }
 
 /// Whether a process holds the lock of `directory`.

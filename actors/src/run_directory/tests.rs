@@ -261,3 +261,73 @@ fn the_file_of_today_stays_readable() {
     assert_eq!((identity.run, identity.term), (RunId::from_bits(10), 7));
     assert_eq!(identity.graph_hash, 12_484_912_461_847_024_305);
 }
+
+/// What a new job `b` is told that is to overwrite `output`.
+fn overwriting(data: &Path, output: &Path) -> Result<(), OutputInUse> {
+    let directory = output.to_string_lossy().into_owned();
+    let sink = SinkSpec { vertex: JobVertexId(0), directory, overwrite: true };
+    check_output_unused(data, &job("b"), &[sink])
+}
+
+#[test]
+fn rule_6_2_the_output_of_a_run_that_can_go_on_is_not_overwritten() {
+    let data = tempfile::tempdir().unwrap();
+    let output = data.path().join("out");
+    let hidden = staging(data.path(), "a", StoreKind::Sled, &output);
+    let link = data.path().join("link");
+    std::os::unix::fs::symlink(&output, &link).unwrap();
+    let path = RunDirectory::of(data.path(), &job("a"));
+    for output in [&output, &link] {
+        let refused = overwriting(data.path(), output).unwrap_err();
+        assert!(matches!(refused, OutputInUse::Interrupted { .. }), "{refused}");
+        let advice = format!("remove {} and {}", path.display(), hidden.display());
+        let text = refused.to_string();
+        assert!(text.contains("--job-id a") && text.contains(&advice), "{text}");
+    }
+    let locked = RunDirectory::lock(data.path(), &job("a")).unwrap();
+    let text = overwriting(data.path(), &output).unwrap_err().to_string();
+    assert!(text.contains(&format!("job a, which process {} runs", process::id())), "{text}");
+    fs::remove_dir_all(&hidden).unwrap();
+    assert!(overwriting(data.path(), &output).is_err(), "it is just about to stage there");
+    overwriting(data.path(), &data.path().join("other")).unwrap();
+    locked.remove().unwrap();
+    overwriting(data.path(), &output).unwrap();
+}
+
+#[test]
+fn rule_6_2_what_a_run_in_memory_writes_is_not_overwritten_while_it_runs() {
+    let data = tempfile::tempdir().unwrap();
+    let output = data.path().join("out");
+    staging(data.path(), "a", StoreKind::Memory, &output);
+    overwriting(data.path(), &output).unwrap();
+    let _running = RunDirectory::lock(data.path(), &job("a")).unwrap();
+    let refused = overwriting(data.path(), &output).unwrap_err();
+    assert!(matches!(refused, OutputInUse::Running { .. }), "{refused}");
+}
+
+#[test]
+fn p5_a_run_that_cannot_be_read_keeps_what_it_staged() {
+    let data = tempfile::tempdir().unwrap();
+    let output = data.path().join("out");
+    let hidden = staging(data.path(), "a", StoreKind::Sled, &output);
+    let file = RunFile::path(&RunDirectory::of(data.path(), &job("a")));
+    fs::write(&file, "{").unwrap();
+    let refused = overwriting(data.path(), &output).unwrap_err();
+    let text = with_causes(&refused);
+    for part in [&hidden, &file] {
+        assert!(text.contains(&part.display().to_string()), "{text}");
+    }
+    overwriting(data.path(), &data.path().join("other")).unwrap();
+}
+
+#[test]
+fn rule_6_2_of_runs_that_nobody_knows_only_one_that_publishes_is_in_the_way() {
+    let data = tempfile::tempdir().unwrap();
+    let output = data.path().join("out");
+    let hidden = staging(data.path(), "a", StoreKind::Sled, &output);
+    let elsewhere = data.path().join("elsewhere");
+    overwriting(&elsewhere, &output).unwrap();
+    fs::write(hidden.join("manifest"), "").unwrap();
+    let text = overwriting(&elsewhere, &output).unwrap_err().to_string();
+    assert!(text.contains("job a") && text.contains(hidden.to_str().unwrap()), "{text}");
+}
