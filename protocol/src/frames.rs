@@ -18,6 +18,4 @@ pub enum ToWorker {
 pub enum FromWorker {
     /// For the `JobMaster` of the envelope's run.
     JobMaster(Envelope<ToJobMaster>),
-    /// The worker leaves for good, and its partitions with it.
-    WorkerLeaves,
 }

@@ -80,7 +80,6 @@ struct ConnectionEnded {
     worker: WorkerId,
     connection: u64,
     end: LinkEnd,
-    leaves: bool,
 }
 
 impl Message for ConnectionEnded {
@@ -116,17 +115,15 @@ impl Gate {
         });
         let (reports, this) = (self.config.reports.clone(), ctx.address());
         self.config.io.spawn(async move {
-            let mut leaves = false;
             let hear = |frame: &[u8]| {
                 match decode(frame).map_err(|error| with_causes(&error))? {
                     FromWorker::JobMaster(envelope) => reports.do_send(Post(envelope)),
-                    FromWorker::WorkerLeaves => leaves = true,
                 }
                 Ok(())
             };
             let end = task.run(caller.stream, caller.read, hear).await;
             drop(caller.permit);
-            this.do_send(ConnectionEnded { worker, connection, end, leaves });
+            this.do_send(ConnectionEnded { worker, connection, end });
         });
         self.workers.insert(worker, Present { description, actor, connection, open: true });
     }
@@ -193,7 +190,7 @@ impl Handler<ConnectionEnded> for Gate {
     type Result = ();
 
     fn handle(&mut self, ended: ConnectionEnded, ctx: &mut Self::Context) {
-        let ConnectionEnded { worker, connection, end, leaves } = ended;
+        let ConnectionEnded { worker, connection, end } = ended;
         let Some(present) = self.workers.get_mut(&worker) else { return };
         if present.connection != connection {
             return;
@@ -201,10 +198,6 @@ impl Handler<ConnectionEnded> for Gate {
         info!(%worker, end = %with_causes(&end), "the connection of a worker ended");
         present.open = false;
         present.actor.do_send(LinkClosed);
-        if leaves {
-            self.forget(worker);
-            return;
-        }
         self.config.disconnected.do_send(WorkerDisconnected(worker));
         ctx.run_later(self.config.reconnect_grace, move |gate, _| {
             let away = |present: &Present| present.connection == connection && !present.open;
