@@ -161,6 +161,7 @@ async fn measure(root: &std::path::Path) -> Result<(), Failed> {
     let worker = spawn_worker(WorkerConfig {
         worker: WorkerId::from_bits(1),
         slots: SLOTS,
+        shuffle_address: None,
         timeouts: WorkerTimeouts {
             reconnect_grace: Duration::from_secs(5),
             registration_timeout: None,

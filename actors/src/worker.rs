@@ -4,7 +4,7 @@
 #[cfg(test)]
 pub(crate) mod bench;
 
-use std::{io, path::Path, sync::Arc};
+use std::{io, net::SocketAddr, path::Path, sync::Arc};
 
 use actix::prelude::*;
 use regrow_protocol::{DataDirectoryId, WorkerDescription, WorkerId};
@@ -36,6 +36,8 @@ pub struct WorkerConfig {
     pub worker: WorkerId,
     /// How many attempts it runs at a time; at least 1.
     pub slots: u32,
+    /// Where it serves its partitions to other hosts, if it does.
+    pub shuffle_address: Option<SocketAddr>,
     /// How long it waits for a master.
     pub timeouts: WorkerTimeouts,
     /// Where its files are.
@@ -125,8 +127,17 @@ fn is_removed(directory: &DataDirectory) -> bool {
 /// # Errors
 /// When its directories cannot be listed or the thread for its files cannot be started.
 pub fn spawn_worker(config: WorkerConfig) -> Result<SpawnedWorker, WorkerError> {
-    let WorkerConfig { worker, slots, timeouts, directories, factory, runner, master, watcher } =
-        config;
+    let WorkerConfig {
+        worker,
+        slots,
+        shuffle_address,
+        timeouts,
+        directories,
+        factory,
+        runner,
+        master,
+        watcher,
+    } = config;
     let file_thread = match runner {
         RunnerKind::SlotThreads => FileThread::Own,
         RunnerKind::LockStep => FileThread::Inline,
@@ -138,7 +149,8 @@ pub fn spawn_worker(config: WorkerConfig) -> Result<SpawnedWorker, WorkerError> 
         master: master.clone(),
         file_thread,
     })?;
-    let identity = WorkerDescription { worker, data_directory: directories.own.id(), slots };
+    let data_directory = directories.own.id();
+    let identity = WorkerDescription { worker, data_directory, slots, shuffle_address };
     let config = TaskExecutorConfig {
         identity,
         timeouts,

@@ -3,7 +3,7 @@
 //! Commands carry the epoch of the `JobMaster` in their [`Envelope`](crate::Envelope); reports are
 //! judged by the attempt that they name.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -149,6 +149,9 @@ pub struct WorkerDescription {
     pub data_directory: DataDirectoryId,
     /// How many attempts it runs at a time.
     pub slots: u32,
+    /// Where other hosts read its partitions, if it serves them.
+    #[serde(default)]
+    pub shuffle_address: Option<SocketAddr>,
 }
 
 /// What a worker holds of a run.

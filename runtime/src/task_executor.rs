@@ -366,7 +366,8 @@ impl TaskExecutor {
     }
 
     fn report_finish(&self, record: Arc<FinishRecord>, actions: &mut Actions) {
-        let WorkerDescription { worker, data_directory, slots: _ } = self.identity;
+        let WorkerDescription { worker, data_directory, slots: _, shuffle_address: _ } =
+            self.identity;
         let run = record.attempt.run;
         let report = ToJobMaster::TaskFinished { worker, data_directory, record };
         self.post(run, report, actions);

@@ -22,6 +22,7 @@ const WORKER: WorkerDescription = WorkerDescription {
     worker: WorkerId::from_bits(1),
     data_directory: DataDirectoryId::from_bits(2),
     slots: 1,
+    shuffle_address: None,
 };
 
 /// A job of one task that writes one file, whose log and worker do all that they are told.
@@ -80,7 +81,7 @@ impl Bench {
 
     /// Brings the worker in, and gives what it is to run once the output is prepared.
     fn dispatched(&mut self) -> TaskDeployment {
-        let WorkerDescription { worker, data_directory, slots } = WORKER;
+        let WorkerDescription { worker, data_directory, slots, .. } = WORKER;
         self.hear(Input::WorkerConnected { worker });
         let inventory = Inventory::default();
         self.hear(Input::WorkerRegistered { worker: WORKER, inventory });

@@ -108,8 +108,12 @@ impl TaskManager {
             .pop()
             .ok_or(ClusterError::Ended)?;
         let worker = WorkerId::from_bits(random_bits().map_err(failed)?);
-        let description =
-            WorkerDescription { worker, data_directory: directories.id(), slots: self.slots };
+        let description = WorkerDescription {
+            worker,
+            data_directory: directories.id(),
+            slots: self.slots,
+            shuffle_address: None,
+        };
         let link = MasterLink::new(MasterLinkConfig {
             dialer: self.dialer(description),
             limits: LinkLimits::of(&self.options),
@@ -119,6 +123,7 @@ impl TaskManager {
         let spawned = spawn_worker(WorkerConfig {
             worker,
             slots: self.slots,
+            shuffle_address: None,
             timeouts: WorkerTimeouts {
                 reconnect_grace: self.options.reconnect_grace,
                 registration_timeout: (self.options.registration_timeout != Options::UNLIMITED)

@@ -141,6 +141,7 @@ impl Cluster {
         let spawned = spawn_worker(WorkerConfig {
             worker: WorkerId::from_bits(7),
             slots: 8,
+            shuffle_address: None,
             timeouts: WorkerTimeouts {
                 reconnect_grace: Duration::from_secs(5),
                 registration_timeout: None,
@@ -346,6 +347,7 @@ fn rule_4_6_an_inventory_is_answered_by_the_standing_of_its_run() {
             worker: WorkerId::from_bits(99),
             data_directory: DataDirectoryId::from_bits(99),
             slots: 1,
+            shuffle_address: None,
         };
         cluster.dispatcher.do_send(WorkerConnected {
             worker,

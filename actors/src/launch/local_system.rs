@@ -151,6 +151,7 @@ fn start_actors(config: LocalSystemConfig) -> Result<Workers, WorkerError> {
         let spawned = spawn_worker(WorkerConfig {
             worker,
             slots: config.slots,
+            shuffle_address: None,
             timeouts,
             directories,
             factory: Arc::clone(&config.factory),

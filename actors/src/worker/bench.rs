@@ -62,6 +62,7 @@ impl Bench {
         let worker = spawn_worker(WorkerConfig {
             worker: WorkerId::from_bits(life),
             slots,
+            shuffle_address: None,
             timeouts: WorkerTimeouts {
                 reconnect_grace: Duration::from_secs(5),
                 registration_timeout: Some(Duration::from_mins(5)),

@@ -154,6 +154,7 @@ mod tests {
             worker: WorkerId::from_bits(bits),
             data_directory: DataDirectoryId::from_bits(bits),
             slots: 2,
+            shuffle_address: None,
         }
     }
 

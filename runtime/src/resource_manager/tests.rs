@@ -13,7 +13,12 @@ const fn worker(id: u128) -> WorkerId {
 
 fn registered(id: u128, slots: u32) -> ResourceInput {
     let data_directory = DataDirectoryId::from_bits(id);
-    ResourceInput::WorkerRegistered(WorkerDescription { worker: worker(id), data_directory, slots })
+    ResourceInput::WorkerRegistered(WorkerDescription {
+        worker: worker(id),
+        data_directory,
+        slots,
+        shuffle_address: None,
+    })
 }
 
 fn demand(id: u128, slots: u32) -> ResourceInput {

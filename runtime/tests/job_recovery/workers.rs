@@ -59,6 +59,7 @@ impl Worker {
             worker: self.id,
             data_directory: self.data_directory,
             slots: self.slots,
+            shuffle_address: None,
         };
         let inventory = Inventory {
             running: self.running.keys().copied().collect(),

@@ -177,7 +177,10 @@ impl Bench {
     pub(super) fn add_worker_with(&mut self, id: u128, slots: u32, finished: Vec<FinishRecord>) {
         let worker = WorkerId::from_bits(id);
         let data_directory = DataDirectoryId::from_bits(id);
-        self.connect(WorkerDescription { worker, data_directory, slots }, Vec::new());
+        self.connect(
+            WorkerDescription { worker, data_directory, slots, shuffle_address: None },
+            Vec::new(),
+        );
         self.feed(Input::PartitionsReported { worker, data_directory, finished });
         self.grant(id, slots);
     }
@@ -185,7 +188,10 @@ impl Bench {
     /// A worker that was lost is there all the same, with reports that nobody answered.
     pub(super) fn reconnect(&mut self, id: u128, unacknowledged: Vec<FinishRecord>) {
         let (worker, data_directory) = (WorkerId::from_bits(id), DataDirectoryId::from_bits(id));
-        self.connect(WorkerDescription { worker, data_directory, slots: 0 }, unacknowledged);
+        self.connect(
+            WorkerDescription { worker, data_directory, slots: 0, shuffle_address: None },
+            unacknowledged,
+        );
     }
 
     fn connect(&mut self, worker: WorkerDescription, unacknowledged: Vec<FinishRecord>) {
@@ -201,7 +207,8 @@ impl Bench {
         let data_directory = DataDirectoryId::from_bits(id);
         self.feed(Input::WorkerDisconnected { worker });
         self.feed(Input::WorkerConnected { worker });
-        let description = WorkerDescription { worker, data_directory, slots };
+        let description =
+            WorkerDescription { worker, data_directory, slots, shuffle_address: None };
         let inventory = Inventory { running, unacknowledged: Vec::new() };
         self.feed(Input::WorkerRegistered { worker: description, inventory });
     }

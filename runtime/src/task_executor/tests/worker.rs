@@ -30,6 +30,7 @@ impl Worker {
             worker: WorkerId::from_bits(1),
             data_directory: DataDirectoryId::from_bits(2),
             slots,
+            shuffle_address: None,
         };
         let grace = Duration::from_secs(5);
         let reconnect_grace = registration_timeout.map_or(grace, |timeout| timeout.min(grace));
