@@ -7,7 +7,7 @@ pub(crate) mod bench;
 use std::{io, net::SocketAddr, path::Path, sync::Arc};
 
 use actix::prelude::*;
-use regrow_protocol::{DataDirectoryId, WorkerDescription, WorkerId};
+use regrow_protocol::{DataDirectoryId, PartitionKeeper, WorkerDescription, WorkerId};
 use regrow_runtime::{WorkerTimeouts, with_causes};
 use regrow_shuffle::{DataDirectory, DirectoryError, DiskError};
 use thiserror::Error;
@@ -150,7 +150,8 @@ pub fn spawn_worker(config: WorkerConfig) -> Result<SpawnedWorker, WorkerError> 
         file_thread,
     })?;
     let data_directory = directories.own.id();
-    let identity = WorkerDescription { worker, data_directory, slots, shuffle_address };
+    let keeper = PartitionKeeper::Worker;
+    let identity = WorkerDescription { worker, data_directory, slots, shuffle_address, keeper };
     let config = TaskExecutorConfig {
         identity,
         timeouts,

@@ -43,8 +43,8 @@ pub use frames::{FromWorker, ToWorker};
 pub use hello::{Hello, HelloError, PROTOCOL_VERSION, Role};
 pub use job_id::{JobId, JobIdError};
 pub use messages::{
-    Inventory, ReportAnswer, RunStanding, ToJobMaster, ToShuffleService, ToTaskExecutor,
-    WorkerDescription,
+    Inventory, PartitionKeeper, ReportAnswer, RunStanding, ToJobMaster, ToShuffleService,
+    ToTaskExecutor, WorkerDescription,
 };
 pub use opaque_bytes::OpaqueBytes;
 pub use random_id::{DataDirectoryId, RandomIdError, RunId, SubmissionId, WorkerId};

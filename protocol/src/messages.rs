@@ -152,6 +152,20 @@ pub struct WorkerDescription {
     /// Where other hosts read its partitions, if it serves them.
     #[serde(default)]
     pub shuffle_address: Option<SocketAddr>,
+    /// Who answers for what is in its data directory.
+    #[serde(default)]
+    pub keeper: PartitionKeeper,
+}
+
+/// Who answers for what is in the data directory of a worker: reports it, releases it, and is the
+/// one whose loss is a loss of partitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PartitionKeeper {
+    /// The worker itself.
+    #[default]
+    Worker,
+    /// A stand-alone shuffle service of its host, which is a worker of the same data directory.
+    ShuffleService,
 }
 
 /// What a worker holds of a run.

@@ -366,8 +366,7 @@ impl TaskExecutor {
     }
 
     fn report_finish(&self, record: Arc<FinishRecord>, actions: &mut Actions) {
-        let WorkerDescription { worker, data_directory, slots: _, shuffle_address: _ } =
-            self.identity;
+        let WorkerDescription { worker, data_directory, .. } = self.identity;
         let run = record.attempt.run;
         let report = ToJobMaster::TaskFinished { worker, data_directory, record };
         self.post(run, report, actions);

@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use regrow_protocol::{
-    Accumulators, DataDirectoryId, Epoch, FinishRecord, Inventory, JobVertexId, RunId,
-    SubmissionId, TaskDeployment, TaskMetrics, WorkerDescription, WorkerId,
+    Accumulators, DataDirectoryId, Epoch, FinishRecord, Inventory, JobVertexId, PartitionKeeper,
+    RunId, SubmissionId, TaskDeployment, TaskMetrics, WorkerDescription, WorkerId,
 };
 use regrow_runtime::{
     Action, Decision, Determinacy, Input, Job, JobGraph, JobOutcome, JobState, JobSubmission,
@@ -23,6 +23,7 @@ const WORKER: WorkerDescription = WorkerDescription {
     data_directory: DataDirectoryId::from_bits(2),
     slots: 1,
     shuffle_address: None,
+    keeper: PartitionKeeper::Worker,
 };
 
 /// A job of one task that writes one file, whose log and worker do all that they are told.

@@ -9,7 +9,7 @@ use std::{
 
 use actix::{Actor, Context, Handler, System};
 use crossbeam_channel::{Receiver, bounded, select};
-use regrow_protocol::{DataDirectoryId, Hello, Role, WorkerDescription, WorkerId};
+use regrow_protocol::{DataDirectoryId, Hello, PartitionKeeper, Role, WorkerDescription, WorkerId};
 use regrow_runtime::{Options, WorkerTimeouts};
 use tokio::{runtime::Handle, sync::oneshot};
 use tracing::warn;
@@ -113,6 +113,7 @@ impl TaskManager {
             data_directory: directories.id(),
             slots: self.slots,
             shuffle_address: None,
+            keeper: PartitionKeeper::Worker,
         };
         let link = MasterLink::new(MasterLinkConfig {
             dialer: self.dialer(description),

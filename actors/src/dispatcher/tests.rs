@@ -1,7 +1,7 @@
 use std::{fs, sync::Mutex, time::Duration};
 
 use regrow_protocol::{
-    DataDirectoryId, Inventory, SubmissionId, ToShuffleService, WorkerDescription,
+    DataDirectoryId, Inventory, PartitionKeeper, SubmissionId, ToShuffleService, WorkerDescription,
 };
 use regrow_runtime::{JobOutcome, JobState, JobSubmission, KillHow, Options, WorkerTimeouts};
 use regrow_store::{MemoryStore, Table};
@@ -348,6 +348,7 @@ fn rule_4_6_an_inventory_is_answered_by_the_standing_of_its_run() {
             data_directory: DataDirectoryId::from_bits(99),
             slots: 1,
             shuffle_address: None,
+            keeper: PartitionKeeper::Worker,
         };
         cluster.dispatcher.do_send(WorkerConnected {
             worker,

@@ -147,6 +147,8 @@ impl Workers {
 
 #[cfg(test)]
 mod tests {
+    use regrow_protocol::PartitionKeeper;
+
     use super::*;
 
     fn description(bits: u128) -> WorkerDescription {
@@ -155,6 +157,7 @@ mod tests {
             data_directory: DataDirectoryId::from_bits(bits),
             slots: 2,
             shuffle_address: None,
+            keeper: PartitionKeeper::Worker,
         }
     }
 

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use regrow_protocol::DataDirectoryId;
+use regrow_protocol::{DataDirectoryId, PartitionKeeper};
 
 use super::*;
 
@@ -18,6 +18,7 @@ fn registered(id: u128, slots: u32) -> ResourceInput {
         data_directory,
         slots,
         shuffle_address: None,
+        keeper: PartitionKeeper::Worker,
     })
 }
 

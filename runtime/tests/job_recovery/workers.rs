@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use regrow_protocol::{
-    DataDirectoryId, Epoch, ExecutionAttemptId, FinishRecord, Inventory, PartitionMetrics,
-    PinnedSplits, ReportAnswer, Split, StagedFile, SubpartitionBytes, TaskDeployment, TaskFailure,
-    TaskMetrics, WorkerDescription, WorkerId,
+    DataDirectoryId, Epoch, ExecutionAttemptId, FinishRecord, Inventory, PartitionKeeper,
+    PartitionMetrics, PinnedSplits, ReportAnswer, Split, StagedFile, SubpartitionBytes,
+    TaskDeployment, TaskFailure, TaskMetrics, WorkerDescription, WorkerId,
 };
 use regrow_runtime::{Input, JobGraph};
 
@@ -60,6 +60,7 @@ impl Worker {
             data_directory: self.data_directory,
             slots: self.slots,
             shuffle_address: None,
+            keeper: PartitionKeeper::Worker,
         };
         let inventory = Inventory {
             running: self.running.keys().copied().collect(),

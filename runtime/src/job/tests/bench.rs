@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use regrow_protocol::{
-    DataDirectoryId, Epoch, ExecutionAttemptId, FinishRecord, Inventory, PartitionMetrics,
-    ReportAnswer, RunId, Split, SplitId, SubmissionId, SubpartitionBytes, TaskDeployment,
-    TaskFailure, TaskMetrics, WorkerDescription, WorkerId,
+    DataDirectoryId, Epoch, ExecutionAttemptId, FinishRecord, Inventory, PartitionKeeper,
+    PartitionMetrics, ReportAnswer, RunId, Split, SplitId, SubmissionId, SubpartitionBytes,
+    TaskDeployment, TaskFailure, TaskMetrics, WorkerDescription, WorkerId,
 };
 
 use super::*;
@@ -177,21 +177,14 @@ impl Bench {
     pub(super) fn add_worker_with(&mut self, id: u128, slots: u32, finished: Vec<FinishRecord>) {
         let worker = WorkerId::from_bits(id);
         let data_directory = DataDirectoryId::from_bits(id);
-        self.connect(
-            WorkerDescription { worker, data_directory, slots, shuffle_address: None },
-            Vec::new(),
-        );
+        self.connect(description(id, slots), Vec::new());
         self.feed(Input::PartitionsReported { worker, data_directory, finished });
         self.grant(id, slots);
     }
 
     /// A worker that was lost is there all the same, with reports that nobody answered.
     pub(super) fn reconnect(&mut self, id: u128, unacknowledged: Vec<FinishRecord>) {
-        let (worker, data_directory) = (WorkerId::from_bits(id), DataDirectoryId::from_bits(id));
-        self.connect(
-            WorkerDescription { worker, data_directory, slots: 0, shuffle_address: None },
-            unacknowledged,
-        );
+        self.connect(description(id, 0), unacknowledged);
     }
 
     fn connect(&mut self, worker: WorkerDescription, unacknowledged: Vec<FinishRecord>) {
@@ -203,14 +196,11 @@ impl Bench {
 
     /// The connection to a worker broke, and is open again; it says what it runs.
     pub(super) fn resume(&mut self, id: u128, slots: u32, running: Vec<ExecutionAttemptId>) {
-        let worker = WorkerId::from_bits(id);
-        let data_directory = DataDirectoryId::from_bits(id);
-        self.feed(Input::WorkerDisconnected { worker });
-        self.feed(Input::WorkerConnected { worker });
-        let description =
-            WorkerDescription { worker, data_directory, slots, shuffle_address: None };
+        let worker = description(id, slots);
+        self.feed(Input::WorkerDisconnected { worker: worker.worker });
+        self.feed(Input::WorkerConnected { worker: worker.worker });
         let inventory = Inventory { running, unacknowledged: Vec::new() };
-        self.feed(Input::WorkerRegistered { worker: description, inventory });
+        self.feed(Input::WorkerRegistered { worker, inventory });
     }
 
     /// As [`add_worker`](Self::add_worker), with all that is recorded made durable.
@@ -315,5 +305,16 @@ impl Bench {
         let of_life = |event: &&JobEvent| !matches!(event, JobEvent::EpochStarted { .. });
         let mut events = self.log.iter().rev().take_while(of_life);
         events.any(|event| matches!(event, JobEvent::RecoveryDecided(_)))
+    }
+}
+
+/// A worker that keeps its own partitions; its directory has the same number.
+pub(super) fn description(id: u128, slots: u32) -> WorkerDescription {
+    WorkerDescription {
+        worker: WorkerId::from_bits(id),
+        data_directory: DataDirectoryId::from_bits(id),
+        slots,
+        shuffle_address: None,
+        keeper: PartitionKeeper::Worker,
     }
 }

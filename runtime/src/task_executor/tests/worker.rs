@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use regrow_protocol::{
     Accumulators, DataDirectoryId, Envelope, Epoch, ExecutionAttemptId, FinishRecord, JobVertexId,
-    PinnedSplits, PlanId, ReportAnswer, RunId, TaskDeployment, TaskFailure, TaskMetrics,
-    ToJobMaster, ToTaskExecutor, WorkerDescription, WorkerId,
+    PartitionKeeper, PinnedSplits, PlanId, ReportAnswer, RunId, TaskDeployment, TaskFailure,
+    TaskMetrics, ToJobMaster, ToTaskExecutor, WorkerDescription, WorkerId,
 };
 
 use crate::{
@@ -31,6 +31,7 @@ impl Worker {
             data_directory: DataDirectoryId::from_bits(2),
             slots,
             shuffle_address: None,
+            keeper: PartitionKeeper::Worker,
         };
         let grace = Duration::from_secs(5);
         let reconnect_grace = registration_timeout.map_or(grace, |timeout| timeout.min(grace));
