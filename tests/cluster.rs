@@ -9,56 +9,34 @@
 #[path = "support/sandbox.rs"]
 mod sandbox;
 
+#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
+#[path = "support/cluster.rs"]
+mod cluster;
+
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
     time::Duration,
 };
 
-use sandbox::{Running, Sandbox, assert_finished_stays_finished, count};
-
-/// Where the processes of a sandbox keep their data; jobs and clients find the leader there.
-const DATA: &str = "--data-dir cluster";
-
-fn job_manager(sandbox: &Sandbox) -> Running {
-    let mut manager = sandbox.start(&format!("jobmanager {DATA} -D jobmanager.rpc.port=0"));
-    manager.until("it listens", |line| line.starts_with("listening on "));
-    manager
-}
-
-fn leader(sandbox: &Sandbox) -> Running {
-    let mut manager = job_manager(sandbox);
-    manager.until("it leads", |line| line == "leading");
-    manager
-}
-
-#[expect(clippy::expect_used, reason = "a helper of tests")]
-fn address(manager: &Running) -> String {
-    let listening = manager.said.iter().find_map(|line| line.strip_prefix("listening on "));
-    listening.expect("it listens").to_owned()
-}
-
-fn task_managers(sandbox: &Sandbox, count: usize) -> Vec<Running> {
-    let line = format!("taskmanager {DATA} -D taskmanager.numberOfTaskSlots=2");
-    (0..count).map(|_| sandbox.start(&line)).collect()
-}
+use cluster::{DATA, address, leader, standby, takes_over, task_managers};
+use sandbox::{Sandbox, assert_finished_stays_finished, count};
 
 #[test]
 fn a_job_survives_its_leader_and_the_standby_that_took_over() {
     let sandbox = Sandbox::new();
-    let first = leader(&sandbox);
-    let mut second = job_manager(&sandbox);
-    second.until("it stands by", |line| line.starts_with("standing by"));
-    let _workers = task_managers(&sandbox, 2);
+    let first = leader(&sandbox, "");
+    let mut second = standby(&sandbox, "");
+    let _workers = task_managers(&sandbox, 2, "");
     let submit = sandbox.start(&format!(
         "submit stages --stage 12x300ms --stage 8x300ms --stage 1x0s --ledger ledger --job-id J {DATA}"
     ));
     sandbox.wait_for_starts("ledger", 0, 8);
     first.kill();
-    second.until("it leads", |line| line == "leading");
+    takes_over(&mut second);
     sandbox.wait_for_starts("ledger", 1, 2);
     second.kill();
-    let _third = leader(&sandbox);
+    let _third = leader(&sandbox, "");
     assert_eq!(submit.wait(), Some(0));
     let ledger = sandbox.ledger("ledger");
     assert_finished_stays_finished(&ledger);
@@ -73,15 +51,15 @@ fn a_job_survives_its_leader_and_the_standby_that_took_over() {
 #[test]
 fn a_leader_that_restarts_elsewhere_is_found_by_workers_and_clients() {
     let sandbox = Sandbox::new();
-    let first = leader(&sandbox);
-    let _workers = task_managers(&sandbox, 1);
+    let first = leader(&sandbox, "");
+    let _workers = task_managers(&sandbox, 1, "");
     sandbox.fine(&format!(
         "submit stages --stage 6x300ms --stage 1x0s --ledger ledger --job-id J --detached {DATA}"
     ));
     sandbox.wait_for_starts("ledger", 0, 3);
     let wait = sandbox.start(&format!("wait J {DATA}"));
     first.kill();
-    let _second = leader(&sandbox);
+    let _second = leader(&sandbox, "");
     assert_eq!(wait.wait(), Some(0));
     assert_finished_stays_finished(&sandbox.ledger("ledger"));
 }
@@ -89,8 +67,8 @@ fn a_leader_that_restarts_elsewhere_is_found_by_workers_and_clients() {
 #[test]
 fn a_worker_that_dies_takes_only_its_own_work_along() {
     let sandbox = Sandbox::new();
-    let _leader = leader(&sandbox);
-    let mut workers = task_managers(&sandbox, 2);
+    let _leader = leader(&sandbox, "");
+    let mut workers = task_managers(&sandbox, 2, "");
     let submit = sandbox.start(&format!(
         "submit stages --stage 8x300ms --stage 4x100ms --bytes 10kb --ledger ledger {DATA} \
          -D taskmanager.reconnect-grace=100ms"
@@ -103,7 +81,7 @@ fn a_worker_that_dies_takes_only_its_own_work_along() {
 #[test]
 fn fault_21_a_job_is_cancelled_joined_and_listed_by_its_name() {
     let sandbox = Sandbox::new();
-    let _leader = leader(&sandbox);
+    let _leader = leader(&sandbox, "");
     let job = format!("submit stages --stage 2x60s --job-id long --detached {DATA}");
     sandbox.fine(&job);
     sandbox.fine(&job);
@@ -112,7 +90,7 @@ fn fault_21_a_job_is_cancelled_joined_and_listed_by_its_name() {
     assert!(other.err.contains("job long exists with other arguments"), "{}", other.err);
     let status = sandbox.fine(&format!("status long --json {DATA}")).json();
     assert_eq!(status["waiting_for"], "workers", "{status}");
-    let _workers = task_managers(&sandbox, 1);
+    let _workers = task_managers(&sandbox, 1, "");
     sandbox.fine(&format!("cancel long {DATA}"));
     let listed = sandbox.fine(&format!("list --json {DATA}")).json_lines();
     assert_eq!((listed.len(), &listed[0]["state"]), (1, &"CANCELED".into()));
@@ -137,7 +115,7 @@ fn who_finds_no_leader_says_where_it_looked() {
 #[test]
 fn fault_45_strangers_are_refused_and_harm_nobody() {
     let sandbox = Sandbox::new();
-    let manager = leader(&sandbox);
+    let manager = leader(&sandbox, "");
     let address = address(&manager);
     for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 64], &[0, 0, 0, 1, 7], b""] {
         let mut stream = TcpStream::connect(&address).expect("it listens");
@@ -158,8 +136,8 @@ fn fault_45_strangers_are_refused_and_harm_nobody() {
 #[test]
 fn fault_34_what_a_dead_worker_held_goes_when_its_directory_is_taken_over_later() {
     let sandbox = Sandbox::new();
-    let first = leader(&sandbox);
-    let mut workers = task_managers(&sandbox, 2);
+    let first = leader(&sandbox, "");
+    let mut workers = task_managers(&sandbox, 2, "");
     let submit = sandbox.start(&format!(
         "submit stages --stage 4x50ms --stage 4x1s --bytes 10kb --ledger ledger {DATA} \
          -D taskmanager.reconnect-grace=50ms"
@@ -169,8 +147,8 @@ fn fault_34_what_a_dead_worker_held_goes_when_its_directory_is_taken_over_later(
     assert_eq!(submit.wait(), Some(0));
     assert!(!sandbox.files("cluster/shuffle", "part").is_empty(), "nobody could remove them");
     first.kill();
-    let _second = leader(&sandbox);
-    workers.extend(task_managers(&sandbox, 1));
+    let _second = leader(&sandbox, "");
+    workers.extend(task_managers(&sandbox, 1, ""));
     sandbox.wait_until("the partitions of the ended run are gone", |sandbox| {
         sandbox.files("cluster/shuffle", "part").is_empty()
     });

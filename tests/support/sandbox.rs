@@ -62,10 +62,17 @@ impl Sandbox {
         self.directory.path().join(name)
     }
 
+    /// The program with the words of `line`; those before its command that hold a `=` are its
+    /// environment, as in a shell.
     fn command(&self, line: &str) -> Command {
+        let mut words = line.split_whitespace().peekable();
         let mut command = Command::new(env!("CARGO_BIN_EXE_regrow"));
+        while let Some((name, value)) = words.peek().and_then(|word| word.split_once('=')) {
+            command.env(name, value);
+            words.next();
+        }
         command
-            .args(line.split_whitespace())
+            .args(words)
             .current_dir(self.directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -312,6 +319,17 @@ impl Running {
         let arguments = [format!("-{name}"), self.child.id().to_string()];
         let sent = Command::new("kill").args(arguments).status();
         assert!(sent.expect("there is a kill").success());
+    }
+
+    /// Reads what it has said by now.
+    pub(crate) fn listen(&mut self) -> &[String] {
+        self.said.extend(self.lines.try_iter());
+        &self.said
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("it can be asked").is_some()
     }
 
     /// Waits for its end and gives the exit code; fails the test if it does not end.
