@@ -1,0 +1,125 @@
+//! A cluster whose network is cut, for longer and for less than it takes to notice.
+
+#[expect(
+    clippy::expect_used,
+    clippy::panic,
+    dead_code,
+    reason = "a helper of tests, which share it"
+)]
+#[path = "support/sandbox.rs"]
+mod sandbox;
+
+#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
+#[path = "support/cluster.rs"]
+mod cluster;
+
+#[expect(clippy::expect_used, reason = "a helper of tests")]
+#[path = "support/proxy.rs"]
+mod proxy;
+
+use std::time::Duration;
+
+use cluster::{DATA, address, leader, task_manager};
+use proxy::Proxy;
+use sandbox::{Running, Sandbox, count};
+
+/// Finds a silent peer soon, and gives it up soon after.
+const HASTY: &str = "-D heartbeat.interval=50ms -D heartbeat.timeout=300ms \
+                     -D taskmanager.reconnect-grace=100ms";
+
+/// A leader, and a `TaskManager` that reaches it through a proxy only.
+fn divided(sandbox: &Sandbox, flags: &str) -> (Running, Proxy, Running) {
+    let manager = leader(sandbox, flags);
+    let proxy = Proxy::new(&address(&manager));
+    let there = format!("-D jobmanager.rpc.addresses={} {flags}", proxy.address());
+    let worker = task_manager(sandbox, &there);
+    (manager, proxy, worker)
+}
+
+/// How often the ledger tells of `event`.
+fn counted(sandbox: &Sandbox, event: &str) -> usize {
+    if sandbox.path("ledger").exists() { count(&sandbox.ledger("ledger"), event) } else { 0 }
+}
+
+#[test]
+fn rule_4_7_a_cut_that_is_shorter_than_the_timeouts_is_not_noticed() {
+    let sandbox = Sandbox::new();
+    let (_leader, proxy, _worker) = divided(&sandbox, "");
+    let submit = sandbox
+        .start(&format!("submit stages --stage 4x100ms --stage 2x100ms --ledger ledger {DATA}"));
+    sandbox.wait_for_starts("ledger", 0, 2);
+    proxy.hold();
+    sandbox.wait_until("two tasks ended in the dark", |sandbox| counted(sandbox, "end") == 2);
+    assert_eq!(counted(&sandbox, "start"), 2);
+    proxy.heal();
+    assert_eq!(submit.wait(), Some(0));
+    assert_eq!((counted(&sandbox, "start"), counted(&sandbox, "end")), (6, 6));
+    assert_eq!(proxy.connections(), 1);
+}
+
+#[test]
+fn rule_4_7_a_worker_that_was_given_up_brings_back_what_it_finished() {
+    let sandbox = Sandbox::new();
+    let (mut leader, proxy, _worker) = divided(&sandbox, HASTY);
+    let submit = sandbox.start(&format!(
+        "submit stages --stage 4x50ms --stage 2x2s --bytes 10kb --ledger ledger --job-id J {DATA}"
+    ));
+    sandbox.wait_for_starts("ledger", 1, 2);
+    proxy.hold();
+    leader.until("the worker is given up", |line| line.contains("a worker is gone"));
+    let status = sandbox.fine(&format!("status J --json {DATA}")).json();
+    assert_eq!((&status["state"], &status["waiting_for"]), (&"RUNNING".into(), &"workers".into()));
+    proxy.heal();
+    assert_eq!(submit.wait(), Some(0));
+    // The second stage ran again, and the first, whose output came back, did not.
+    assert_eq!(counted(&sandbox, "end"), 6);
+    assert!(proxy.connections() > 1);
+}
+
+#[test]
+fn fault_32_a_connection_that_flaps_loses_nothing() {
+    let sandbox = Sandbox::new();
+    let (_leader, proxy, _worker) = divided(&sandbox, "");
+    let mut submit = sandbox.start(&format!(
+        "submit stages --stage 20x20ms --stage 20x20ms --stage 1x0s --bytes 10kb --splits 20 \
+         --ledger ledger {DATA}"
+    ));
+    sandbox.wait_for_starts("ledger", 0, 1);
+    let mut flaps = 0;
+    while !submit.has_ended() {
+        let connections = proxy.connections();
+        proxy.flap();
+        flaps += 1;
+        sandbox.wait_until("the worker connects again", |_| proxy.connections() > connections);
+    }
+    assert_eq!(submit.wait(), Some(0));
+    assert!(flaps > 5, "{flaps}");
+    assert_eq!((counted(&sandbox, "start"), counted(&sandbox, "end")), (41, 41));
+}
+
+#[test]
+fn a_slow_network_only_takes_its_time() {
+    let sandbox = Sandbox::new();
+    let (_leader, proxy, _worker) = divided(&sandbox, "");
+    proxy.delay(Duration::from_millis(30));
+    sandbox.fine(&format!(
+        "submit stages --stage 4x10ms --stage 2x10ms --bytes 10kb --ledger ledger {DATA}"
+    ));
+    assert_eq!((counted(&sandbox, "start"), counted(&sandbox, "end")), (6, 6));
+}
+
+#[test]
+fn rule_4_2_a_leader_that_comes_back_elsewhere_is_found_behind_the_same_address() {
+    let sandbox = Sandbox::new();
+    let (first, proxy, _worker) = divided(&sandbox, "");
+    let submit = sandbox
+        .start(&format!("submit stages --stage 6x200ms --stage 1x0s --ledger ledger {DATA}"));
+    sandbox.wait_for_starts("ledger", 0, 3);
+    proxy.cut();
+    first.kill();
+    let second = leader(&sandbox, "");
+    proxy.lead_to(&address(&second));
+    proxy.heal();
+    assert_eq!(submit.wait(), Some(0));
+    sandbox::assert_finished_stays_finished(&sandbox.ledger("ledger"));
+}
