@@ -120,6 +120,7 @@ fn deployment(subtask: u32, staging_directory: String) -> TaskDeployment {
         splits: PinnedSplits::OnRequest,
         ledger: None,
         memory_bytes: 64 << 20,
+        locations: Vec::new(),
     }
 }
 

@@ -139,6 +139,7 @@ fn deployment(subtask: u32) -> TaskDeployment {
         splits: PinnedSplits::None,
         ledger: None,
         memory_bytes: 1 << 20,
+        locations: Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a worker must know to run one attempt.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,19 @@ pub struct TaskDeployment {
     pub ledger: Option<String>,
     /// Memory that the attempt may take for sorting, aggregation, joins and outputs.
     pub memory_bytes: u64,
+    /// Where data directories that it reads of are served to other hosts; those of its own host it
+    /// reads directly. Empty where all directories are on one host.
+    #[serde(default)]
+    pub locations: Vec<DirectoryLocation>,
+}
+
+/// Where a data directory is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryLocation {
+    /// Which one.
+    pub data_directory: DataDirectoryId,
+    /// By whoever listens there.
+    pub address: SocketAddr,
 }
 
 /// Where an attempt of a source gets its splits.

@@ -41,6 +41,8 @@ pub enum Role {
     ShuffleService(WorkerDescription),
     /// Submits jobs and asks about them.
     Client,
+    /// Reads partitions of whoever listens.
+    PartitionReader,
 }
 
 /// Why a connection is refused.

@@ -18,6 +18,7 @@ mod hello;
 mod job_id;
 mod messages;
 mod opaque_bytes;
+mod partition_read;
 mod random_id;
 mod split;
 mod stable_hash;
@@ -30,8 +31,8 @@ pub use accumulators::{
 };
 pub use codec::{DecodeError, EncodeError, decode, encode};
 pub use deployment::{
-    InputGate, OutputSpec, PinnedSplits, ProducerPartition, SinkTarget, SubpartitionRange,
-    TaskDeployment,
+    DirectoryLocation, InputGate, OutputSpec, PinnedSplits, ProducerPartition, SinkTarget,
+    SubpartitionRange, TaskDeployment,
 };
 pub use envelope::Envelope;
 pub use epoch::Epoch;
@@ -47,6 +48,7 @@ pub use messages::{
     ToTaskExecutor, WorkerDescription,
 };
 pub use opaque_bytes::OpaqueBytes;
+pub use partition_read::{FromPartitionServer, ReadRefusal, ReadRequest, ToPartitionServer};
 pub use random_id::{DataDirectoryId, RandomIdError, RunId, SubmissionId, WorkerId};
 pub use split::{Split, SplitId};
 pub use stable_hash::StableHasher;

@@ -36,6 +36,15 @@ pub enum TaskFailure {
         /// What was found.
         reason: String,
     },
+    /// A partition that the attempt reads cannot be reached, which proves no loss: charge nobody,
+    /// keep the producer, and try again after a pause.
+    #[error("partition {partition} cannot be reached: {reason}")]
+    InputUnreachable {
+        /// Which one.
+        partition: PartitionId,
+        /// What was tried, and what was found.
+        reason: String,
+    },
     /// The attempt was told to stop.
     #[error("cancelled")]
     Cancelled,

@@ -53,7 +53,9 @@ fn items_bytes(count: usize) -> u64 {
 
 fn resets_bytes(resets: &[VertexReset]) -> u64 {
     let text = |reset: &VertexReset| match &reset.reason {
-        ResetReason::Failed { message } | ResetReason::PartitionLost { message } => message.len(),
+        ResetReason::Failed { message }
+        | ResetReason::PartitionLost { message }
+        | ResetReason::InputUnreachable { message } => message.len(),
         ResetReason::WorkerLost
         | ResetReason::OutputMissing
         | ResetReason::InputChanged

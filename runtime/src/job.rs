@@ -27,16 +27,15 @@ mod workers;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
     time::Duration,
 };
 
 use regrow_protocol::{
-    DataDirectoryId, DataSetId, Epoch, ExecutionAttemptId, ExecutionVertexId, JobVertexId,
-    ProducerPartition, WorkerId,
+    DataDirectoryId, DataSetId, Epoch, ExecutionAttemptId, ExecutionVertexId, JobVertexId, WorkerId,
 };
 
 use self::{
+    deployment::ProducerTable,
     executions::Executions,
     held::{Held, HeldAction},
     input_ids::InputIds,
@@ -135,9 +134,6 @@ enum Output {
     /// The commit is under way.
     Committing,
 }
-
-/// Producers of a range, as of a position in the log.
-type ProducerTable = (Lsn, Arc<[ProducerPartition]>);
 
 /// A log that cannot be written.
 struct Degraded {

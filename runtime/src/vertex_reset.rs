@@ -16,7 +16,8 @@ pub struct VertexReset {
     pub next_attempt: u32,
     /// Failures charged to it so far.
     pub charged_failures: u32,
-    /// Workers that it lost while it ran, and finished outputs that were lost.
+    /// Workers that it lost while it ran, finished outputs that were lost, and times that an input
+    /// could not be reached.
     pub losses: u32,
 }
 
@@ -48,6 +49,11 @@ pub enum ResetReason {
     SplitsLeft,
     /// Its staged output file is gone.
     StagedFileLost,
+    /// It could not reach an input, which proves no loss.
+    InputUnreachable {
+        /// What was tried, and what was found.
+        message: String,
+    },
     /// The splits of its source were good for one listing only, which is void.
     ListingForgotten,
 }
@@ -63,6 +69,7 @@ impl ResetReason {
             | Self::OutputMissing
             | Self::InputChanged
             | Self::InputLost
+            | Self::InputUnreachable { .. }
             | Self::Cancelled
             | Self::SplitsLeft
             | Self::StagedFileLost
@@ -70,10 +77,11 @@ impl ResetReason {
         }
     }
 
-    /// How many losses (of workers while it ran, of outputs) it adds to those of its subtask.
+    /// How many losses (of workers while it ran, of outputs, of the way to an input) it adds to
+    /// those of its subtask.
     pub(crate) fn losses(&self) -> u32 {
         match self {
-            Self::WorkerLost | Self::PartitionLost { .. } => 1,
+            Self::WorkerLost | Self::PartitionLost { .. } | Self::InputUnreachable { .. } => 1,
             Self::Failed { .. }
             | Self::OutputMissing
             | Self::InputChanged
@@ -93,6 +101,7 @@ impl ResetReason {
             | Self::PartitionLost { .. }
             | Self::InputChanged
             | Self::InputLost
+            | Self::InputUnreachable { .. }
             | Self::Cancelled
             | Self::SplitsLeft
             | Self::StagedFileLost
@@ -109,6 +118,7 @@ impl ResetReason {
             Self::OutputMissing => "its output is needed and was reported by nobody",
             Self::InputChanged => "input changed",
             Self::InputLost => "its input was lost",
+            Self::InputUnreachable { .. } => "its input could not be reached",
             Self::Cancelled => "its worker ended it",
             Self::SplitsLeft => "splits of its source are left",
             Self::StagedFileLost => "its staged output file is gone",

@@ -97,7 +97,7 @@ async fn knock(config: &DialerConfig, address: &str) -> Result<Answer, String> {
     match hello.role {
         Role::JobManager => Ok(Answer::Leads(Dialed { address: address.to_owned(), stream, read })),
         Role::Standby { leader } => Ok(Answer::Stands { leader }),
-        Role::TaskManager(_) | Role::ShuffleService(_) | Role::Client => {
+        Role::TaskManager(_) | Role::ShuffleService(_) | Role::Client | Role::PartitionReader => {
             Err("whoever listens there is no JobManager".to_owned())
         }
     }

@@ -181,6 +181,9 @@ impl Handler<CallerArrived> for Gate {
             Role::JobManager | Role::Standby { .. } => {
                 info!(peer = %caller.peer, "a JobManager has nothing to say to another one");
             }
+            Role::PartitionReader => {
+                info!(peer = %caller.peer, "a JobManager has no partitions to read");
+            }
             Role::Client => self.serve(caller),
         }
     }

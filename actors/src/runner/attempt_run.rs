@@ -165,7 +165,8 @@ impl AttemptRun {
                 TaskFailure::Task { .. }
                 | TaskFailure::Panicked { .. }
                 | TaskFailure::Unrecoverable { .. }
-                | TaskFailure::InputLost { .. },
+                | TaskFailure::InputLost { .. }
+                | TaskFailure::InputUnreachable { .. },
             ) => LedgerMark::Failed,
         };
         if let Err(error) = ledger.mark(&self.attempt, mark) {

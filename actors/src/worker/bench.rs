@@ -251,5 +251,6 @@ pub(crate) fn deployment(attempt: ExecutionAttemptId, outputs: u32) -> TaskDeplo
         splits: PinnedSplits::None,
         ledger: None,
         memory_bytes: 1 << 20,
+        locations: Vec::new(),
     }
 }

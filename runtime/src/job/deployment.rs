@@ -1,14 +1,25 @@
 //! What a worker is told of an attempt.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use regrow_protocol::{
-    DataSetId, ExecutionAttemptId, ExecutionVertexId, InputGate, JobVertexId, OutputSpec,
-    PartitionId, PinnedSplits, PlanId, ProducerPartition, SinkTarget, TaskDeployment,
+    DataDirectoryId, DataSetId, DirectoryLocation, ExecutionAttemptId, ExecutionVertexId,
+    InputGate, JobVertexId, OutputSpec, PartitionId, PinnedSplits, PlanId, ProducerPartition,
+    SinkTarget, TaskDeployment,
 };
 
 use super::{Job, Output};
-use crate::InputRange;
+use crate::{InputRange, Lsn};
+
+/// The finished partitions of a range of producers.
+#[derive(Clone, Debug)]
+pub(super) struct ProducerTable {
+    /// The newest finish of their vertex that is in it.
+    newest: Lsn,
+    partitions: Arc<[ProducerPartition]>,
+    /// Where they lie, each once.
+    directories: Arc<[DataDirectoryId]>,
+}
 
 impl Job {
     /// Describes an attempt whose inputs are all finished.
@@ -18,7 +29,7 @@ impl Job {
         splits: PinnedSplits,
     ) -> TaskDeployment {
         let vertex = attempt.vertex;
-        let inputs = self.input_gates(attempt.execution_vertex());
+        let (inputs, locations) = self.input_gates(attempt.execution_vertex());
         let submission = &self.recorded.facts.submission;
         let plan = self.recorded.plan(vertex);
         let subpartitions = plan.map(|plan| plan.output_subpartitions.as_slice());
@@ -42,6 +53,7 @@ impl Job {
             splits,
             ledger: submission.ledger.clone(),
             memory_bytes: self.options.task_memory_bytes,
+            locations,
         }
     }
 
@@ -54,7 +66,11 @@ impl Job {
             .collect()
     }
 
-    fn input_gates(&mut self, subtask: ExecutionVertexId) -> Vec<InputGate> {
+    /// What a subtask reads, and where the data directories of it are served.
+    fn input_gates(
+        &mut self,
+        subtask: ExecutionVertexId,
+    ) -> (Vec<InputGate>, Vec<DirectoryLocation>) {
         let ids = self.input_ids.of(&self.recorded, subtask);
         let edges: Vec<(DataSetId, JobVertexId)> = self
             .recorded
@@ -63,17 +79,25 @@ impl Job {
             .map(|(data_set, edge)| (data_set, edge.producer))
             .collect();
         let mut gates = Vec::new();
+        let mut read = BTreeSet::new();
         for (input, ((data_set, producer), id)) in edges.into_iter().zip(ids).enumerate() {
             let Some(range) = self.recorded.input_range(subtask, input) else { continue };
-            let producers = self.producer_table(data_set, producer, range);
+            let ProducerTable { partitions, directories, .. } =
+                self.producer_table(data_set, producer, range);
+            read.extend(directories.iter().copied());
             gates.push(InputGate {
                 data_set,
                 input: id,
                 subpartitions: range.subpartitions,
-                producers,
+                producers: partitions,
             });
         }
-        gates
+        let located = read.into_iter().filter_map(|data_directory| {
+            let address = self.workers.shuffle_address(data_directory)?;
+            Some(DirectoryLocation { data_directory, address })
+        });
+        let locations = located.collect();
+        (gates, locations)
     }
 
     /// The finished partitions of a range of producers; one table for all who read the same.
@@ -82,25 +106,29 @@ impl Job {
         data_set: DataSetId,
         vertex: JobVertexId,
         range: InputRange,
-    ) -> Arc<[ProducerPartition]> {
+    ) -> ProducerTable {
         let newest = self.recorded.vertex(vertex).last_finish;
         let key = (data_set, range.producers_start, range.producers_end);
-        if let Some((known, table)) = self.producers.get(&key)
-            && *known == newest
+        if let Some(known) = self.producers.get(&key)
+            && known.newest == newest
         {
-            return Arc::clone(table);
+            return known.clone();
         }
         let finishes = range
             .producers()
             .filter_map(|subtask| self.recorded.finish(ExecutionVertexId { vertex, subtask }));
-        let table: Arc<[ProducerPartition]> = finishes
+        let partitions: Arc<[ProducerPartition]> = finishes
             .map(|finish| ProducerPartition {
                 partition: PartitionId { attempt: finish.record.attempt, data_set },
                 data_directory: finish.data_directory,
             })
             .collect();
+        let directories: BTreeSet<DataDirectoryId> =
+            partitions.iter().map(|producer| producer.data_directory).collect();
+        let directories = directories.into_iter().collect();
+        let table = ProducerTable { newest, partitions, directories };
         if range.producers_end - range.producers_start > 1 {
-            self.producers.insert(key, (newest, Arc::clone(&table)));
+            self.producers.insert(key, table.clone());
         }
         table
     }

@@ -175,6 +175,9 @@ impl Job {
             TaskFailure::InputLost { partition, reason } => {
                 self.reset_after_input_loss(subtask, partition, reason, out);
             }
+            TaskFailure::InputUnreachable { partition, reason } => {
+                self.reset_after_unreachable_input(subtask, partition, reason, out);
+            }
             TaskFailure::Cancelled => {
                 self.reset_ended(subtask, ResetReason::Cancelled, out);
             }

@@ -119,6 +119,7 @@ impl Planner<'_> {
             | ResetReason::PartitionLost { .. }
             | ResetReason::OutputMissing
             | ResetReason::InputLost
+            | ResetReason::InputUnreachable { .. }
             | ResetReason::Cancelled
             | ResetReason::StagedFileLost => {
                 let recorded = self.surroundings.recorded;

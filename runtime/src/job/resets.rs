@@ -1,5 +1,7 @@
 //! Running subtasks again.
 
+use std::time::Duration;
+
 use regrow_protocol::{ExecutionAttemptId, ExecutionVertexId, PartitionId, WorkerId};
 
 use super::{
@@ -8,6 +10,12 @@ use super::{
     reset_plan::{Surroundings, plan_resets},
 };
 use crate::{Action, Decision, JobEvent, NO_CHECKPOINT, ResetReason, VertexReset};
+
+/// Least wait of an attempt whose input could not be reached; doubles with each loss.
+const UNREACHABLE_PAUSE_MIN: Duration = Duration::from_millis(100);
+
+/// Longest wait of an attempt whose input could not be reached.
+const UNREACHABLE_PAUSE_MAX: Duration = Duration::from_secs(10);
 
 impl Job {
     /// Resets `seeds` and all that follows from them (recovery.md 5.6, 5.8).
@@ -40,6 +48,8 @@ impl Job {
             void.push((place, attempt, reason.clone()));
         }
         let too_many = resets.iter().find(|reset| reset.losses >= LOSSES_MAX).cloned();
+        let pauses: Vec<(ExecutionVertexId, Option<Duration>)> =
+            resets.iter().map(|reset| (reset.subtask, self.restart_pause(reset))).collect();
         let lsn = self.record(JobEvent::ExecutionVerticesReset { resets }, out);
         // What may come back is not released.
         void.retain(|(_, _, reason)| *reason != ResetReason::OutputMissing);
@@ -47,20 +57,36 @@ impl Job {
             self.release(place, vec![attempt], lsn, out);
         }
         if let Some(reset) = too_many {
-            let (subtask, why) = (reset.subtask, reset.reason.describe());
-            let error = format!(
-                "task {subtask} lost its worker or its output {LOSSES_MAX} times; the last: {why}"
-            );
-            self.fail(error, out);
+            self.fail(too_many_losses(&reset), out);
             return;
         }
-        for (subtask, reason) in subtasks {
-            if reason.charged_failures() > 0 {
-                let at = self.now.after(self.options.restart_delay);
-                self.delayed.insert((at, subtask));
+        for (subtask, pause) in pauses {
+            if let Some(pause) = pause {
+                self.delayed.insert((self.now.after(pause), subtask));
             } else {
                 self.refresh_subtask(subtask);
             }
+        }
+    }
+
+    /// How long a reset subtask waits before it may run.
+    fn restart_pause(&self, reset: &VertexReset) -> Option<Duration> {
+        match &reset.reason {
+            ResetReason::Failed { .. } => Some(self.options.restart_delay),
+            ResetReason::InputUnreachable { .. } => {
+                let first = self.options.restart_delay.max(UNREACHABLE_PAUSE_MIN);
+                let doubled = first.saturating_mul(1 << reset.losses.saturating_sub(1).min(16));
+                Some(doubled.min(UNREACHABLE_PAUSE_MAX.max(first)))
+            }
+            ResetReason::WorkerLost
+            | ResetReason::PartitionLost { .. }
+            | ResetReason::OutputMissing
+            | ResetReason::InputChanged
+            | ResetReason::InputLost
+            | ResetReason::Cancelled
+            | ResetReason::SplitsLeft
+            | ResetReason::StagedFileLost
+            | ResetReason::ListingForgotten => None,
         }
     }
 
@@ -167,6 +193,25 @@ impl Job {
         self.check_directory(place, out);
     }
 
+    /// An attempt could not reach a partition: it runs again after a pause, and whoever serves the
+    /// partition is asked for it. Nothing is lost as long as its holder counts as there.
+    pub(super) fn reset_after_unreachable_input(
+        &mut self,
+        subtask: ExecutionVertexId,
+        partition: &PartitionId,
+        reason: &str,
+        out: &mut Decision,
+    ) {
+        let message = format!("partition {partition}: {reason}");
+        self.reset_ended(subtask, ResetReason::InputUnreachable { message }, out);
+        let producer = partition.attempt.execution_vertex();
+        let Some(finish) = self.recorded.finish(producer) else { return };
+        let place = finish.data_directory;
+        if finish.record.attempt == partition.attempt && !self.is_ending() {
+            self.check_directory(place, out);
+        }
+    }
+
     /// A worker will not come back.
     pub(super) fn worker_lost(&mut self, worker: WorkerId, out: &mut Decision) {
         let unserved = self.workers.remove(worker);
@@ -212,4 +257,28 @@ impl Job {
             self.worker_lost(worker, out);
         }
     }
+}
+
+/// Why a job ends one of whose subtasks lost too much.
+fn too_many_losses(reset: &VertexReset) -> String {
+    let VertexReset { subtask, reason, .. } = reset;
+    let why = reason.describe();
+    let detail = match reason {
+        ResetReason::InputUnreachable { message } | ResetReason::PartitionLost { message } => {
+            format!(" ({message})")
+        }
+        ResetReason::Failed { .. }
+        | ResetReason::WorkerLost
+        | ResetReason::OutputMissing
+        | ResetReason::InputChanged
+        | ResetReason::InputLost
+        | ResetReason::Cancelled
+        | ResetReason::SplitsLeft
+        | ResetReason::StagedFileLost
+        | ResetReason::ListingForgotten => String::new(),
+    };
+    format!(
+        "task {subtask} lost its worker, its output or the way to an input {LOSSES_MAX} times; \
+         the last: {why}{detail}"
+    )
 }

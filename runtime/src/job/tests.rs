@@ -1,9 +1,10 @@
 //! The rules of recovery.md at the state machine of a job, one by one.
 
 mod bench;
+mod lost_inputs;
 mod one_listing;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use regrow_protocol::{JobVertexId, ReportAnswer, TaskFailure};
 

@@ -1,6 +1,9 @@
 //! The workers that a job knows at the moment, and the slots it holds of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+};
 
 use regrow_protocol::{DataDirectoryId, WorkerDescription, WorkerId};
 
@@ -131,6 +134,11 @@ impl Workers {
     /// The worker that serves a data directory.
     pub(super) fn server(&self, data_directory: DataDirectoryId) -> Option<WorkerId> {
         self.served.get(&data_directory).copied()
+    }
+
+    /// Where other hosts read a data directory, if it is served to them.
+    pub(super) fn shuffle_address(&self, data_directory: DataDirectoryId) -> Option<SocketAddr> {
+        self.description(self.server(data_directory)?)?.shuffle_address
     }
 
     /// Changes a worker and keeps the order of free slots; makes it if it is new.

@@ -1,6 +1,6 @@
 //! A job with hand-fed inputs, and what it wanted so far.
 
-use std::{collections::BTreeMap, ops::Range, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, ops::Range, time::Duration};
 
 use regrow_protocol::{
     DataDirectoryId, Epoch, ExecutionAttemptId, FinishRecord, Inventory, PartitionKeeper,
@@ -152,6 +152,11 @@ impl Bench {
         self.sent[index].attempt
     }
 
+    /// What was sent last.
+    pub(super) fn last_sent(&self) -> &TaskDeployment {
+        self.sent.last().expect("something was sent")
+    }
+
     /// Answers to reports since the last look.
     pub(super) fn answers(&mut self) -> Vec<(ExecutionAttemptId, ReportAnswer)> {
         std::mem::take(&mut self.answers)
@@ -180,6 +185,20 @@ impl Bench {
         self.connect(description(id, slots), Vec::new());
         self.feed(Input::PartitionsReported { worker, data_directory, finished });
         self.grant(id, slots);
+    }
+
+    /// A worker says anew what it is and what it runs, and where it serves its directory.
+    pub(super) fn serve_at(
+        &mut self,
+        id: u128,
+        address: SocketAddr,
+        running: &[ExecutionAttemptId],
+    ) {
+        let (worker, data_directory) = (WorkerId::from_bits(id), DataDirectoryId::from_bits(id));
+        let shuffle_address = Some(address);
+        let worker = WorkerDescription { worker, data_directory, slots: 2, shuffle_address };
+        let inventory = Inventory { running: running.to_vec(), unacknowledged: Vec::new() };
+        self.feed(Input::WorkerRegistered { worker, inventory });
     }
 
     /// A worker that was lost is there all the same, with reports that nobody answered.

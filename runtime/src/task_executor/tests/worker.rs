@@ -183,6 +183,7 @@ pub(super) fn submit(attempt: ExecutionAttemptId) -> ToTaskExecutor {
         splits: PinnedSplits::OnRequest,
         ledger: None,
         memory_bytes: 0,
+        locations: Vec::new(),
     }))
 }
 
