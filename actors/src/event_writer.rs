@@ -22,7 +22,10 @@ use tracing::{info, warn};
 
 pub(crate) use self::log_size::LogSize;
 use self::write_buffer::{Batch, WriteBuffer};
-use crate::store_runner::{SharedStore, ask};
+use crate::{
+    hand_over::HandOverPart,
+    store_runner::{SharedStore, ask},
+};
 
 /// First wait before a sick store is opened again; doubles each time.
 const REOPEN_DELAY_MIN: Duration = Duration::from_millis(100);
@@ -98,6 +101,8 @@ pub(crate) struct EventWriter {
     /// The next time at which the buffer is looked at.
     armed: Option<Instant>,
     reopen_delay: Duration,
+    /// Held until all that was handed over is stored, or cannot be.
+    draining: Option<HandOverPart>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +157,13 @@ impl Message for Abandon {
     type Result = ();
 }
 
+/// Nothing more comes: store what was handed over, at once.
+struct Drain(HandOverPart);
+
+impl Message for Drain {
+    type Result = ();
+}
+
 /// How a `JobMaster` holds its writer: the writer ends with it, and what it has not handed to the
 /// store is lost.
 pub(crate) struct EventWriterHandle(Addr<EventWriter>);
@@ -160,6 +172,11 @@ impl EventWriterHandle {
     /// Hands events over; never blocks.
     pub(crate) fn append(&self, append: Append) {
         self.0.do_send(append);
+    }
+
+    /// Has all that was handed over stored at once; `part` is dropped when it is, or cannot be.
+    pub(crate) fn drain(&self, part: HandOverPart) {
+        self.0.do_send(Drain(part));
     }
 }
 
@@ -193,16 +210,25 @@ impl EventWriter {
             state: State::Idle,
             armed: None,
             reopen_delay: REOPEN_DELAY_MIN,
+            draining: None,
         };
         EventWriterHandle(writer.start())
     }
 
     /// Writes what is due, or sees to it that it is written when it is.
     fn drive(&mut self, ctx: &mut Context<Self>) {
-        if self.state != State::Idle {
-            return;
+        match self.state {
+            State::Idle => {}
+            State::Writing => return,
+            State::Sick | State::AwaitSnapshot | State::Fenced => {
+                self.draining = None;
+                return;
+            }
         }
-        let Some(due) = self.buffer.due() else { return };
+        let Some(due) = self.buffer.due() else {
+            self.draining = None;
+            return;
+        };
         if due > Instant::now() {
             self.wake_at(due, ctx);
             return;
@@ -243,6 +269,7 @@ impl EventWriter {
         warn!(run = %self.run, %reason, "the event log cannot be written; recovery is degraded");
         self.state = State::Sick;
         self.buffer.clear();
+        self.draining = None;
         self.master.do_send(LogUpdate::Degraded { reason });
         self.reopen_later(ctx);
     }
@@ -343,6 +370,7 @@ impl Handler<Written> for EventWriter {
                 info!(run = %self.run, epoch = %self.epoch, %reason, "fenced");
                 self.state = State::Fenced;
                 self.buffer.clear();
+                self.draining = None;
                 self.master.do_send(LogUpdate::Fenced { reason });
             }
         }
@@ -364,6 +392,17 @@ impl Handler<ReopenEnded> for EventWriter {
                 self.reopen_later(ctx);
             }
         }
+    }
+}
+
+impl Handler<Drain> for EventWriter {
+    type Result = ();
+
+    fn handle(&mut self, Drain(part): Drain, ctx: &mut Self::Context) {
+        self.draining = Some(part);
+        let hurry = Append { events: Vec::new(), upto: Lsn::default(), flush: Flush::Now };
+        self.buffer.add(hurry, Instant::now());
+        self.drive(ctx);
     }
 }
 

@@ -34,6 +34,7 @@ use crate::{
     effects::EffectRunner,
     event_writer::{Append, EventWriter, EventWriterHandle, Recording},
     gateway::{Post, WorkerConnected},
+    hand_over::HandOverPart,
     ledger::{Ledger, kill_line},
     operator_coordinator::{DiscoverSplits, DiscoveryContext, OperatorCoordinator},
     output::OutputCommitter,
@@ -95,6 +96,10 @@ pub(crate) struct JobMaster {
     armed: Option<Timestamp>,
     pacer: StatusPacer,
     watch: LifeWatch,
+    /// How many pieces of work on files are under way.
+    files_under_way: usize,
+    /// Held until no work on files is under way, once this life is handed over.
+    handing_over: Option<HandOverPart>,
 }
 
 /// Cancel the job.
@@ -121,7 +126,15 @@ impl Message for StopMaster {
     type Result = ();
 }
 
-/// Something that an action led to.
+/// Decide nothing more, so that another process may lead the run: what was recorded is stored, and
+/// what is being done on files comes to its end. The part is dropped when that is so.
+pub(crate) struct HandOverLife(pub(crate) HandOverPart);
+
+impl Message for HandOverLife {
+    type Result = ();
+}
+
+/// Something that work on files led to.
 struct EffectEnded(Input);
 
 impl Message for EffectEnded {
@@ -161,6 +174,8 @@ impl JobMaster {
             armed: None,
             pacer: StatusPacer::default(),
             watch: LifeWatch::new(run, epoch, config.watcher),
+            files_under_way: 0,
+            handing_over: None,
         })
     }
 
@@ -274,19 +289,19 @@ impl JobMaster {
         coordinator.do_send(DiscoverSplits);
     }
 
-    fn prepare_output(&self, preparation: OutputPreparation, ctx: &Context<Self>) {
+    fn prepare_output(&mut self, preparation: OutputPreparation, ctx: &Context<Self>) {
         let work = move |output: &OutputCommitter| {
             output.prepare(&preparation).map_err(|error| with_causes(&error))
         };
         self.on_files(ctx, work, |result| Input::OutputPrepared { result });
     }
 
-    fn verify_staged_files(&self, plan: Box<CommitPlan>, ctx: &Context<Self>) {
+    fn verify_staged_files(&mut self, plan: Box<CommitPlan>, ctx: &Context<Self>) {
         let work = move |output: &OutputCommitter| Ok(output.lost_staged_files(&plan));
         self.on_files(ctx, work, |result| Input::StagedFilesVerified { result });
     }
 
-    fn commit(&self, plan: Box<CommitPlan>, ctx: &Context<Self>) {
+    fn commit(&mut self, plan: Box<CommitPlan>, ctx: &Context<Self>) {
         let work = move |output: &OutputCommitter| {
             output.commit(&plan).map_err(|error| with_causes(&error))
         };
@@ -296,12 +311,13 @@ impl JobMaster {
     /// Has `work` done on the output's files; `ended` says as an input what became of it, also when
     /// it panicked or no thread could be had for it, so that the job never waits for it in vain.
     fn on_files<T: 'static>(
-        &self,
+        &mut self,
         ctx: &Context<Self>,
         work: impl FnOnce(&OutputCommitter) -> Result<T, String> + Send + 'static,
         ended: impl FnOnce(Result<T, String>) -> Input + Send + 'static,
     ) {
         let (output, this) = (self.output.clone(), ctx.address());
+        self.files_under_way += 1;
         self.effects.run(
             "regrow-output",
             move || work(&output),

@@ -7,6 +7,7 @@ mod durable_file;
 mod effects;
 mod event_writer;
 pub mod gateway;
+mod hand_over;
 mod job_master;
 pub mod launch;
 mod ledger;

@@ -14,6 +14,7 @@ use serde_json::json;
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
     iterator::Signals,
+    low_level::emulate_default_handler,
 };
 
 use super::{
@@ -193,15 +194,19 @@ fn identity(settings: &ProcessSettings, jobs: &Jobs) -> ClusterIdentity {
     ClusterIdentity { cluster_id: settings.cluster_id.clone(), registry: registry.finish() }
 }
 
-/// Speaks when the process is asked to stop, by Ctrl-C or SIGTERM.
+/// Speaks when the process is asked to stop, by Ctrl-C or SIGTERM. Asked again, it ends at once.
 fn stop_signal() -> Result<Receiver<()>, CliError> {
     let (stop, stopped) = bounded(1);
     let failed = |error| CliError::Failed(format!("cannot watch for signals: {error}"));
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let watch = move || {
-        for _ in signals.forever() {
-            // Full only when it was said already.
-            let _ = stop.try_send(());
+        let mut signals = signals.forever();
+        signals.next();
+        // Whoever listened may be done.
+        let _ = stop.send(());
+        if let Some(again) = signals.next() {
+            // As if nobody had watched for it; no state is harmed that a kill would not harm.
+            let _ = emulate_default_handler(again);
         }
     };
     thread::Builder::new().name("regrow-signals".to_owned()).spawn(watch).map_err(failed)?;

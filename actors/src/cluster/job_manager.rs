@@ -72,6 +72,11 @@ impl Door {
         *self.gate.lock().unwrap_or_else(PoisonError::into_inner) = Some(gate);
     }
 
+    /// Nobody gets in any more: this process is about to lead no longer.
+    fn close(&self) {
+        *self.gate.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     fn gate(&self) -> Option<Addr<Gate>> {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -110,6 +115,7 @@ impl JobManager {
             recv(opened) -> error => Err(error.map_or(ClusterError::Ended, ClusterError::Store)),
             recv(failures) -> _ => Err(ClusterError::Ended),
         };
+        door.close();
         leading.stop();
         drop((acceptor, lock));
         ended
@@ -196,7 +202,7 @@ impl Leading {
                 let _ = started.send(());
                 // A sender that was dropped says the same.
                 let _ = stopped.await;
-                // Finish records stand in for what is recorded and not stored yet.
+                // A dispatcher that died has nothing to hand over.
                 let _ = dispatcher.send(HandOver).await;
             });
             let _ = failed.send(());

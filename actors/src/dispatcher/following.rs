@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use actix::{Actor, AsyncContext, Context, Handler, Message, Recipient};
+use actix::{Actor, AsyncContext, Context, Handler, Message, Recipient, ResponseFuture};
 use regrow_protocol::{JobId, RunId, ToJobMaster};
 use regrow_runtime::{JobSubmission, Options, with_causes};
 use regrow_store::EventStore;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::{
     ClientUpdate, Dispatcher, SubmitError, SubmitJob,
@@ -18,7 +18,8 @@ use super::{
 use crate::{
     cluster::{JobSummary, JobsListed, WorkerDisconnected},
     gateway::Post,
-    job_master::StopMaster,
+    hand_over::hand_over,
+    job_master::HandOverLife,
     store_runner::ask,
 };
 
@@ -58,7 +59,8 @@ impl Message for ListJobs {
     type Result = ();
 }
 
-/// Let go of all runs: another process is to lead them.
+/// Let go of all runs: another process is to lead them. Answered when what is under way is over, or
+/// has taken too long.
 pub(crate) struct HandOver;
 
 impl Message for HandOver {
@@ -269,14 +271,24 @@ impl Handler<ListJobs> for Dispatcher {
 }
 
 impl Handler<HandOver> for Dispatcher {
-    type Result = ();
+    type Result = ResponseFuture<()>;
 
-    fn handle(&mut self, _: HandOver, _: &mut Self::Context) {
+    fn handle(&mut self, _: HandOver, _: &mut Self::Context) -> Self::Result {
+        info!(jobs = self.runs.len(), "this process hands over");
+        // Who asks from now on asks the next leader again.
+        self.put_off.get_or_insert_with(Vec::new);
+        let (part, end) = hand_over();
         for run in self.runs.values() {
             if let Life::Led(master) = &run.life {
-                master.do_send(StopMaster);
+                master.do_send(HandOverLife(part.clone()));
             }
         }
+        drop(part);
+        Box::pin(async move {
+            if !end.wait().await {
+                warn!("what is under way takes too long; the next leader goes on without it");
+            }
+        })
     }
 }
 

@@ -188,6 +188,8 @@ impl Handler<LogOpened> for Dispatcher {
                 self.lead(id, opened, ctx);
             }
             Err(StoreFailure::Sick(reason)) => {
+                // It may be claimed all the same, and no epoch is opened twice.
+                run.epoch = run.epoch.next_life();
                 self.retry(id, &reason, ctx, |dispatcher, id, ctx| dispatcher.open_log(id, ctx));
             }
             Err(StoreFailure::Fenced(reason)) => self.abandon(id, &reason),

@@ -129,7 +129,8 @@ fn claim_term(store: &mut dyn EventStore, floor: u64) -> Result<u64, StoreError>
     healed(store, |store| store.claim_term_above(floor))
 }
 
-/// Claims `epoch` of a run and reads its log.
+/// Claims `epoch` of a run and reads its log. Tried once: a try that failed may have claimed the
+/// epoch all the same, and the next takes a higher one.
 pub(super) fn open_log(
     store: &mut dyn EventStore,
     submission: &JobSubmission,
@@ -137,7 +138,9 @@ pub(super) fn open_log(
     output: &OutputCommitter,
 ) -> Result<OpenedLog, StoreFailure> {
     let began = Instant::now();
-    let log = healed(store, |store| store.open_log(submission.run, epoch))?;
+    // Another writer's failure is not this one's: a handle that it poisoned is opened afresh.
+    healed(store, |store| store.keys(Table::Results))?;
+    let log = store.open_log(submission.run, epoch)?;
     let mut read = read(&log);
     let size = size(&log, &read);
     let decided = go_by_the_manifest(store, submission, (epoch, output), &mut read)?;
@@ -171,7 +174,8 @@ fn go_by_the_manifest(
     events.push(JobEvent::CommitStarted(Box::new(plan)));
     let batch = encode_batch(epoch, read.next, &events)
         .map_err(|error| StoreFailure::Sick(with_causes(&error)))?;
-    healed(store, |store| store.append(submission.run, epoch, &batch))?;
+    // Not tried again under this epoch: it may be stored.
+    store.append(submission.run, epoch, &batch)?;
     read.next = Lsn(read.next.0.saturating_add(events.len() as u64));
     read.events.extend(events);
     Ok(true)

@@ -280,6 +280,37 @@ fn rule_3_7_a_log_that_heals_costs_nothing_but_time() {
 }
 
 #[test]
+fn rule_3_10_a_log_whose_opening_failed_is_opened_under_a_higher_epoch() {
+    simulate(async {
+        let cluster = Cluster::new();
+        let watched = cluster.submit("doubtful", "");
+        pass(Duration::from_millis(30)).await;
+        // The claim of the next life is stored, and nobody is told so.
+        cluster.store.fail_syncs(1);
+        let how = KillHow::Stop;
+        cluster.dispatcher.do_send(KillRun { job: watched.job.clone(), how });
+        let outcome = watched.end().await;
+        assert_eq!((outcome.state, outcome.recoveries), (JobState::Finished, 1), "{outcome:?}");
+    });
+}
+
+#[test]
+fn fault_26_a_dispatcher_that_hands_over_decides_nothing_more() {
+    simulate(async {
+        let cluster = Cluster::new();
+        let watched = cluster.submit("handed", "forever");
+        pass(Duration::from_millis(30)).await;
+        cluster.dispatcher.send(HandOver).await.unwrap();
+        cluster.dispatcher.do_send(CancelRun(watched.job.clone()));
+        let late = cluster.submit("late", "");
+        pass(Duration::from_mins(1)).await;
+        assert!(watched.outcome().is_none() && late.heard.lock().unwrap().is_empty());
+        assert_eq!(watched.deaths(), 0);
+        assert_eq!(cluster.store.clone().keys(Table::JobGraphs).unwrap(), ["handed"]);
+    });
+}
+
+#[test]
 fn rule_3_7_an_end_that_waits_for_a_log_that_never_heals_gives_up_in_time() {
     simulate(async {
         let cluster = Cluster::new();

@@ -9,6 +9,7 @@ use regrow_store::MemoryStore;
 
 use super::*;
 use crate::{
+    hand_over::hand_over,
     simulated::{InlineStore, pass, simulate},
     store_runner::{StoreJob, StoreRunner},
 };
@@ -272,6 +273,42 @@ fn rule_3_1_the_buffer_dies_with_its_job_master() {
         drop(writer);
         ms(5000).await;
         assert!(store.clone().read_log(RUN).unwrap().batches.is_empty());
+    });
+}
+
+#[test]
+fn a_writer_that_is_drained_stores_all_and_says_so() {
+    simulate(async {
+        let stepped = SteppedStore { store: opened(), ..SteppedStore::default() };
+        let store = stepped.store.clone();
+        let mut scene = Scene::on(Arc::new(stepped.clone()), store, &Options::default());
+        scene.append(event("under way"), Flush::Now);
+        ms(1).await;
+        scene.append(event("waiting"), Flush::Whenever);
+        let (part, end) = hand_over();
+        scene.writer.drain(part);
+        let drained = actix::spawn(end.wait());
+        ms(1).await;
+        assert!(stepped.step());
+        ms(1).await;
+        assert!(!drained.is_finished());
+        assert!(stepped.step());
+        assert!(drained.await.unwrap());
+        assert_eq!(scene.stored(), [[event("under way")], [event("waiting")]]);
+    });
+}
+
+#[test]
+fn a_sick_writer_is_drained_at_once() {
+    simulate(async {
+        let mut scene = Scene::new(&Options::default());
+        scene.store.fail_writes(u64::MAX);
+        scene.append(event("lost"), Flush::Whenever);
+        let (part, end) = hand_over();
+        scene.writer.drain(part);
+        let began = Instant::now();
+        assert!(end.wait().await);
+        assert_eq!(began.elapsed(), Duration::ZERO);
     });
 }
 

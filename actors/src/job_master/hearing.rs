@@ -4,7 +4,9 @@ use actix::{ActorContext, Handler};
 use regrow_protocol::{ToJobMaster, WorkerId};
 use regrow_runtime::Input;
 
-use super::{CancelJob, EffectEnded, JobMaster, KillMaster, News, PlannedBy, StopMaster};
+use super::{
+    CancelJob, EffectEnded, HandOverLife, JobMaster, KillMaster, News, PlannedBy, StopMaster,
+};
 use crate::{
     cluster::WorkerDisconnected,
     event_writer::LogUpdate,
@@ -97,6 +99,10 @@ impl Handler<EffectEnded> for JobMaster {
     type Result = ();
 
     fn handle(&mut self, EffectEnded(input): EffectEnded, ctx: &mut Self::Context) {
+        self.files_under_way = self.files_under_way.saturating_sub(1);
+        if self.files_under_way == 0 {
+            self.handing_over = None;
+        }
         self.feed(input, ctx);
     }
 }
@@ -133,6 +139,17 @@ impl Handler<KillMaster> for JobMaster {
 
     fn handle(&mut self, KillMaster(how): KillMaster, ctx: &mut Self::Context) {
         self.die(how, PlannedBy::Time, ctx);
+    }
+}
+
+impl Handler<HandOverLife> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, HandOverLife(part): HandOverLife, _: &mut Self::Context) {
+        // Without it nothing is decided: what comes now is heard by the next life.
+        self.job = None;
+        self.writer.drain(part.clone());
+        self.handing_over = Some(part).filter(|_| self.files_under_way > 0);
     }
 }
 

@@ -1,0 +1,52 @@
+//! A cluster whose processes are told to stop: what they have goes to others, and nothing is lost.
+
+#[expect(
+    clippy::expect_used,
+    clippy::panic,
+    dead_code,
+    reason = "a helper of tests, which share it"
+)]
+#[path = "support/sandbox.rs"]
+mod sandbox;
+
+#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
+#[path = "support/cluster.rs"]
+mod cluster;
+
+use cluster::{DATA, leader, standby, takes_over, task_managers, wait_until_clean};
+use sandbox::{Sandbox, assert_finished_stays_finished, count};
+
+#[test]
+fn fault_26_a_leader_that_is_told_to_stop_hands_over_and_nothing_runs_again() {
+    let sandbox = Sandbox::new();
+    let first = leader(&sandbox, "");
+    let mut second = standby(&sandbox, "");
+    let _workers = task_managers(&sandbox, 2, "");
+    let submit = sandbox.start(&format!(
+        "submit stages --stage 8x200ms --stage 4x200ms --stage 1x0s --ledger ledger {DATA}"
+    ));
+    sandbox.wait_for_starts("ledger", 0, 6);
+    first.signal("TERM");
+    assert_eq!(first.wait(), Some(0));
+    takes_over(&mut second);
+    sandbox.wait_for_starts("ledger", 1, 2);
+    second.signal("INT");
+    assert_eq!(second.wait(), Some(0));
+    // A supervisor starts it again at once.
+    let _third = leader(&sandbox, "");
+    assert_eq!(submit.wait(), Some(0));
+    let ledger = sandbox.ledger("ledger");
+    assert_finished_stays_finished(&ledger);
+    assert_eq!(count(&ledger, "end"), 13);
+    wait_until_clean(&sandbox);
+}
+
+#[test]
+fn a_standby_that_is_told_to_stop_leaves_the_leader_alone() {
+    let sandbox = Sandbox::new();
+    let _first = leader(&sandbox, "");
+    let second = standby(&sandbox, "");
+    second.signal("TERM");
+    assert_eq!(second.wait(), Some(0));
+    sandbox.fine(&format!("list {DATA}"));
+}
