@@ -194,9 +194,8 @@ impl Bench {
         address: SocketAddr,
         running: &[ExecutionAttemptId],
     ) {
-        let (worker, data_directory) = (WorkerId::from_bits(id), DataDirectoryId::from_bits(id));
         let shuffle_address = Some(address);
-        let worker = WorkerDescription { worker, data_directory, slots: 2, shuffle_address };
+        let worker = WorkerDescription { shuffle_address, ..description(id, 2) };
         let inventory = Inventory { running: running.to_vec(), unacknowledged: Vec::new() };
         self.feed(Input::WorkerRegistered { worker, inventory });
     }

@@ -116,7 +116,7 @@ fn fault_43_pauses_grow_and_the_tenth_unreachable_input_fails_the_job_with_its_c
         bench.persist();
         bench.grant(1, 1);
         let pause = (Duration::from_millis(100) * 2_u32.pow(doubling)).min(Duration::from_secs(10));
-        bench.pass(pause - Duration::from_millis(1));
+        bench.pass(pause.saturating_sub(Duration::from_millis(1)));
         assert_eq!(bench.submitted(), [], "it waits {pause:?}");
         bench.pass(Duration::from_millis(1));
         bench.grant(1, 1);
