@@ -3,6 +3,7 @@
 mod accumulator_text;
 mod cluster_commands;
 mod config_command;
+mod configuration;
 mod console;
 mod demo_command;
 mod error;
@@ -22,7 +23,12 @@ mod stored_events;
 mod submit_command;
 mod verify_command;
 
-use std::{ffi::OsString, process::ExitCode, sync::Arc};
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+    process::ExitCode,
+    sync::Arc,
+};
 
 use clap::{
     ArgMatches, Args as _, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
@@ -30,7 +36,6 @@ use clap::{
 };
 use tracing_subscriber::EnvFilter;
 
-pub(crate) use self::run_flags::data_directory_default;
 use self::{
     cluster_commands::{ListFlags, OneJobFlags, RoleFlags},
     config_command::ConfigFlags,
@@ -79,6 +84,7 @@ enum CliCommand {
         name = "jobmanager",
         after_help = "Examples:
   regrow jobmanager --data-dir /data/regrow
+  regrow jobmanager -c cluster.yaml
   regrow jobmanager -D jobmanager.rpc.port=6123-6130 -D jobmanager.bind-host=10.0.0.1"
     )]
     JobManager(RoleFlags),
@@ -87,16 +93,28 @@ enum CliCommand {
         name = "taskmanager",
         after_help = "Examples:
   regrow taskmanager --data-dir /data/regrow
+  regrow taskmanager -c cluster.yaml
   regrow taskmanager -D jobmanager.rpc.addresses=10.0.0.1:6123 -D taskmanager.numberOfTaskSlots=4"
     )]
     TaskManager(RoleFlags),
-    /// Lists the jobs of a cluster
+    /// Lists the jobs of a cluster, those that ended last first
+    #[command(after_help = "Examples:
+  regrow list --data-dir /data/regrow
+  regrow list --json -D jobmanager.rpc.addresses=10.0.0.1:6123")]
     List(ListFlags),
     /// Says how a job of a cluster stands
+    #[command(after_help = "Example:
+  regrow status nightly --data-dir /data/regrow")]
     Status(OneJobFlags),
     /// Waits until a job of a cluster has ended
+    #[command(after_help = "Example:
+  regrow wait nightly --data-dir /data/regrow --json
+Exit codes are those of `submit`: 0 finished, 1 failed, 3 cancelled. Ctrl-C ends the waiting alone.")]
     Wait(OneJobFlags),
     /// Cancels a job of a cluster and waits until it has ended
+    #[command(after_help = "Example:
+  regrow cancel nightly --data-dir /data/regrow
+Exit code 0 says that the job is cancelled or had finished before, 1 that it had failed.")]
     Cancel(OneJobFlags),
     /// Counts the words of a text while its coordinator is killed, and shows what was kept
     #[command(after_help = "Examples:
@@ -111,9 +129,10 @@ enum CliCommand {
     #[command(after_help = "Example:
   regrow recovery nightly --json")]
     Recovery(JobFlags),
-    /// Prints every option with its default and meaning
+    /// Prints every option with its value, where that came from, its default and meaning
     #[command(after_help = "Examples:
   regrow config
+  regrow config -c cluster.yaml --json
   regrow config taskmanager.memory.task.size
   regrow run JOB ... -D taskmanager.memory.task.size=32mb")]
     Config(ConfigFlags),
@@ -156,7 +175,8 @@ fn execute(jobs: Jobs, arguments: Vec<OsString>, console: &Arc<Console>) -> Resu
     );
     let names_a_job =
         arguments.get(1).is_some_and(|command| command == "run" || command == "submit");
-    let matches = match command(&jobs)?.try_get_matches_from(arguments) {
+    let command = named_in_examples(command(&jobs)?, &program);
+    let matches = match command.try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) if names_a_job => return Err(unknown_job(error, &jobs)),
         Err(error) => return Err(error.into()),
@@ -208,7 +228,8 @@ fn command(jobs: &Jobs) -> Result<Command, CliError> {
         let own = job.augment(Command::new(name.to_owned()));
         check_names(name, &own)?;
         let about = own.get_about().cloned().unwrap_or_default();
-        jobs_of_submit.push(SubmitFlags::augment_args(own.clone()).about(about));
+        let submit = in_examples(own.clone(), "  regrow run ", "  regrow submit ");
+        jobs_of_submit.push(SubmitFlags::augment_args(submit).about(about));
         // The flags' own description would take the place of the job's.
         let about = own.get_about().cloned().unwrap_or_default();
         jobs_of_run.push(RunFlags::augment_args(own).about(about));
@@ -229,6 +250,25 @@ fn command(jobs: &Jobs) -> Result<Command, CliError> {
             .disable_help_subcommand(true)
     };
     Ok(CommandLine::command().mut_subcommand("run", run).mut_subcommand("submit", submit))
+}
+
+/// Calls the program by its name in the examples of all commands: they are there to be copied.
+fn named_in_examples(mut command: Command, program: &str) -> Command {
+    let name =
+        Path::new(program).file_name().map_or_else(|| program.into(), OsStr::to_string_lossy);
+    command = in_examples(command, "\n  regrow ", &format!("\n  {name} "));
+    let below: Vec<String> =
+        command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    below.into_iter().fold(command, |command, below| {
+        command.mut_subcommand(below, |below| named_in_examples(below, program))
+    })
+}
+
+fn in_examples(command: Command, said: &str, meant: &str) -> Command {
+    match command.get_after_help().map(|help| help.to_string().replace(said, meant)) {
+        Some(help) => command.after_help(help),
+        None => command,
+    }
 }
 
 /// Refuses a job whose arguments are called like flags that every job has.

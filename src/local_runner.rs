@@ -14,14 +14,16 @@ use regrow_protocol::JobId;
 use regrow_runtime::{JobState, KillPoint, Options, with_causes};
 
 use crate::{
-    cli::data_directory_default,
     job::Job,
     job_arguments::JobArguments,
     job_result::JobResult,
     jobs::Jobs,
     program_factory::ProgramFactory,
     run_error::RunError,
-    run_request::{absolute, check_output, random_job, recorded_arguments, working_directory},
+    run_request::{
+        absolute, check_output, data_directory_default, random_job, recorded_arguments,
+        working_directory,
+    },
 };
 
 /// Runs jobs with all roles in this process, on threads of their own, while the caller waits: what

@@ -18,6 +18,9 @@ use thiserror::Error;
 use self::output_check::{check_free, check_inputs_stay};
 use crate::{job_arguments::JobArguments, registered_job::RegisteredJob};
 
+/// Where runs are kept unless told.
+pub(crate) const DATA_DIRECTORY: &str = ".regrow";
+
 /// Why a run is refused before anything of it is there: what must change.
 #[derive(Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
@@ -72,6 +75,11 @@ pub(crate) fn random_job() -> Result<JobId, Refusal> {
     getrandom::fill(&mut bits)
         .map_err(|error| Refusal(format!("cannot get random bits: {error}")))?;
     Ok(JobId::from_bits(u128::from_le_bytes(bits)))
+}
+
+/// Where runs are kept unless told.
+pub(crate) fn data_directory_default() -> PathBuf {
+    PathBuf::from(DATA_DIRECTORY)
 }
 
 /// `path` from the root on.

@@ -12,7 +12,7 @@ mod sandbox;
 use sandbox::Sandbox;
 
 /// A command line and a word that its error must hold.
-const WRONG: [(&str, &str); 17] = [
+const WRONG: [(&str, &str); 20] = [
     ("", "Usage"),
     ("fly", "fly"),
     ("run", "wordcount"),
@@ -30,6 +30,9 @@ const WRONG: [(&str, &str); 17] = [
         "run stages --stage 1x1s -D restart-strategy.fixed-delay.atempts=1",
         "restart-strategy.fixed-delay.attempts",
     ),
+    ("run stages --stage 1x1s -c missing.yaml", "missing.yaml"),
+    ("list -D jobmanager.rpc.prt=1", "jobmanager.rpc.port"),
+    ("generate text --output no/such/directory/file", "no/such/directory"),
     ("run --resume", "no interrupted run"),
     ("events unknown", "unknown"),
     ("store verify nothing-here", "nothing-here"),
@@ -51,6 +54,9 @@ fn help_and_config_exit_0_on_standard_output() {
     let sandbox = Sandbox::new();
     assert!(sandbox.fine("run stages --help").out.contains("--kill-jobmaster-at"));
     assert!(sandbox.fine("config").out.contains("job-event.store.write-buffer.size"));
+    std::fs::write(sandbox.path("file.yaml"), "jobmanager:\n  rpc.port: 7000\n").unwrap();
+    let port = sandbox.fine("config jobmanager.rpc.port -c file.yaml --json").json();
+    assert_eq!((&port["value"], &port["place"]), (&"7000".into(), &"file.yaml:2".into()));
     let options = sandbox.fine("config --json").json_lines();
     assert!(
         options.iter().all(|option| option["key"].is_string() && option["meaning"].is_string())

@@ -18,6 +18,7 @@ use signal_hook::{
 };
 
 use super::{
+    configuration::Configuration,
     console::Console,
     error::CliError,
     followed::{Follower, report},
@@ -65,10 +66,11 @@ pub(crate) fn job_manager(
     flags: &RoleFlags,
     console: &Arc<Console>,
 ) -> Result<(), CliError> {
-    let settings = ProcessSettings::of(&flags.data)?;
+    let configuration = Configuration::load(&flags.data)?;
+    let settings = ProcessSettings::of(&configuration)?;
     let manager = JobManager {
         identity: identity(&settings, &jobs),
-        data_directory: absolute(&flags.data.directory())?,
+        data_directory: absolute(&configuration.directory())?,
         host: settings.host,
         ports: settings.ports,
         options: settings.options,
@@ -94,10 +96,11 @@ pub(crate) fn task_manager(
     flags: &RoleFlags,
     console: &Arc<Console>,
 ) -> Result<(), CliError> {
-    let settings = ProcessSettings::of(&flags.data)?;
+    let configuration = Configuration::load(&flags.data)?;
+    let settings = ProcessSettings::of(&configuration)?;
     let manager = TaskManager {
         identity: identity(&settings, &jobs),
-        data_directory: absolute(&flags.data.directory())?,
+        data_directory: absolute(&configuration.directory())?,
         leaders: settings.leaders,
         slots: settings.slots,
         options: settings.options,
@@ -110,7 +113,7 @@ pub(crate) fn task_manager(
 
 /// `list`: all jobs that the cluster knows.
 pub(crate) fn list(jobs: &Jobs, flags: &ListFlags, console: &Console) -> Result<(), CliError> {
-    let client = client(jobs, &flags.data)?;
+    let client = client(jobs, &Configuration::load(&flags.data)?)?;
     for job in client.jobs(None).map_err(|error| client_error(&error))? {
         console.result(&if flags.json { json_line(&job) } else { line(&job) });
     }
@@ -119,7 +122,7 @@ pub(crate) fn list(jobs: &Jobs, flags: &ListFlags, console: &Console) -> Result<
 
 /// `status`: how a job stands.
 pub(crate) fn status(jobs: &Jobs, flags: &OneJobFlags, console: &Console) -> Result<(), CliError> {
-    let client = client(jobs, &flags.data)?;
+    let client = client(jobs, &Configuration::load(&flags.data)?)?;
     let found = client.jobs(Some(flags.job.clone())).map_err(|error| client_error(&error))?;
     let Some(job) = found.first() else {
         return Err(CliError::Usage(format!(
@@ -137,7 +140,7 @@ pub(crate) fn wait(
     flags: &OneJobFlags,
     console: &Arc<Console>,
 ) -> Result<(), CliError> {
-    let client = client(jobs, &flags.data)?;
+    let client = client(jobs, &Configuration::load(&flags.data)?)?;
     let mut follower = Follower::new(Arc::clone(console), flags.quiet);
     // Ctrl-C ends the waiting, not the job.
     let end = client.follow(flags.job.clone(), &never(), |update| follower.hear(update));
@@ -150,7 +153,7 @@ pub(crate) fn cancel(
     flags: &OneJobFlags,
     console: &Arc<Console>,
 ) -> Result<(), CliError> {
-    let client = client(jobs, &flags.data)?;
+    let client = client(jobs, &Configuration::load(&flags.data)?)?;
     let mut follower = Follower::new(Arc::clone(console), flags.quiet);
     let end = client.cancel(flags.job.clone(), &never(), |update| follower.hear(update));
     match finish(end, follower, flags, console) {
@@ -176,11 +179,14 @@ fn finish(
 }
 
 /// A client of the cluster that the flags name.
-pub(crate) fn client(jobs: &Jobs, flags: &DataFlags) -> Result<ClusterClient, CliError> {
-    let settings = ProcessSettings::of(flags)?;
+pub(crate) fn client(
+    jobs: &Jobs,
+    configuration: &Configuration,
+) -> Result<ClusterClient, CliError> {
+    let settings = ProcessSettings::of(configuration)?;
     Ok(ClusterClient {
         identity: identity(&settings, jobs),
-        data_directory: absolute(&flags.directory())?,
+        data_directory: absolute(&configuration.directory())?,
         leaders: settings.leaders,
         leader_timeout: settings.leader_timeout,
     })
@@ -216,8 +222,9 @@ fn stop_signal() -> Result<Receiver<()>, CliError> {
 fn role_error(error: ClusterError) -> CliError {
     let text = with_causes(&error);
     match error {
-        ClusterError::Ended | ClusterError::Worker(_) => CliError::Failed(text),
-        ClusterError::Listen(_)
+        ClusterError::Ended => CliError::Failed(text),
+        ClusterError::Worker(_)
+        | ClusterError::Listen(_)
         | ClusterError::Thread(_)
         | ClusterError::Directory { .. }
         | ClusterError::Store(_)

@@ -80,7 +80,7 @@ fn text(flags: &TextFlags) -> Result<(), CliError> {
     let Some(files) = flags.files else {
         return write(&flags.output, flags.bytes.0, flags.seed);
     };
-    fs::create_dir_all(&flags.output).map_err(|error| failed(&flags.output, &error))?;
+    fs::create_dir_all(&flags.output).map_err(|error| refused(&flags.output, &error))?;
     let bytes = flags.bytes.0.div_ceil(u64::from(files));
     for file in 0..files {
         let path = flags.output.join(format!("part-{file:05}.txt"));
@@ -94,7 +94,7 @@ fn records(flags: &RecordFlags) -> Result<(), CliError> {
     let Some(files) = flags.files else {
         return write_file(&flags.output, |out| write_records(flags.seed, 0, records, out));
     };
-    fs::create_dir_all(&flags.output).map_err(|error| failed(&flags.output, &error))?;
+    fs::create_dir_all(&flags.output).map_err(|error| refused(&flags.output, &error))?;
     let per_file = records.div_ceil(u64::from(files));
     for file in 0..files {
         let first = records.min(per_file * u64::from(file));
@@ -114,12 +114,14 @@ fn write_file(
     path: &Path,
     content: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
 ) -> Result<(), CliError> {
-    let written = File::create(path).and_then(|file| {
-        let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        content(&mut file)?;
-        file.flush()
-    });
-    written.map_err(|error| failed(path, &error))
+    let file = File::create(path).map_err(|error| refused(path, &error))?;
+    let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
+    content(&mut file).and_then(|()| file.flush()).map_err(|error| failed(path, &error))
+}
+
+/// The path is of no use, whatever is written.
+fn refused(path: &Path, error: &io::Error) -> CliError {
+    CliError::Usage(format!("cannot make {}: {error}; give another --output", path.display()))
 }
 
 fn failed(path: &Path, error: &io::Error) -> CliError {

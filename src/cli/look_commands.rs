@@ -10,6 +10,7 @@ use regrow_store::verify;
 use serde_json::json;
 
 use super::{
+    configuration::Configuration,
     console::Console,
     error::CliError,
     event_text::{event_json, event_line},
@@ -64,7 +65,7 @@ impl StoreFlags {
         if self.data.data_dir.is_none() && self.store.is_dir() {
             return Ok(self.store.clone());
         }
-        let directory = self.data.directory();
+        let directory = Configuration::load(&self.data)?.directory();
         let job = self.store.to_string_lossy().parse::<JobId>().ok();
         let path = job.as_ref().map(|job| stored_events::store_of(&directory, job));
         if let (Some(job), Some(path)) = (job, path) {
@@ -85,14 +86,14 @@ impl StoreFlags {
 
 /// `events ID`: prints the log of a job.
 pub(crate) fn events(flags: &JobFlags, console: &Console) -> Result<(), CliError> {
-    let events = stored_events::of_job(&flags.data.directory(), &flags.job)?;
+    let events = stored_events::of_job(&Configuration::load(&flags.data)?.directory(), &flags.job)?;
     print_events(&events, flags.json, console);
     Ok(())
 }
 
 /// `recovery ID`: prints the report of each recovery of a job.
 pub(crate) fn recovery(flags: &JobFlags, console: &Console) -> Result<(), CliError> {
-    let reports = reports(&flags.data.directory(), &flags.job)?;
+    let reports = reports(&Configuration::load(&flags.data)?.directory(), &flags.job)?;
     for report in &reports {
         if flags.json {
             for line in &report.lines {

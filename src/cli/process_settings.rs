@@ -9,10 +9,7 @@ use std::{
 
 use regrow_runtime::{ConfigOption, Options, ValueKind, parse_duration};
 
-use super::{
-    error::CliError,
-    run_flags::{DataFlags, data_directory_option},
-};
+use super::{configuration::Configuration, error::CliError, run_flags::data_directory_option};
 
 const PORT: &str = "jobmanager.rpc.port";
 const ADDRESSES: &str = "jobmanager.rpc.addresses";
@@ -71,54 +68,36 @@ pub(crate) fn process_options() -> Vec<ConfigOption> {
 }
 
 impl ProcessSettings {
-    /// What the flags of a command say.
-    pub(crate) fn of(flags: &DataFlags) -> Result<Self, CliError> {
-        let settings = &flags.settings;
-        let pairs = settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        let options = Options::from_settings_beside(pairs, &process_options())
-            .map_err(|error| CliError::Usage(regrow_runtime::with_causes(&error)))?;
-        let last = |key: &str| {
-            let mut found = settings.iter().rev().filter(|(known, _)| known == key);
-            found.next().map(|(_, value)| value.as_str())
-        };
-        if let Some(kind) = last(TYPE)
-            && !kind.eq_ignore_ascii_case("local")
-        {
-            return Err(wrong(TYPE, kind, "local"));
-        }
+    /// What `configuration` says.
+    pub(crate) fn of(configuration: &Configuration) -> Result<Self, CliError> {
+        let kind = |text: &str| text.eq_ignore_ascii_case("local").then_some(());
+        parsed(configuration, TYPE, "local", kind)?;
+        let host = |text: &str| text.parse().ok();
         Ok(Self {
-            host: parsed(BIND_HOST, last(BIND_HOST), "an IP address of this host", |text| {
-                text.parse().ok()
-            })?
-            .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            ports: parsed(PORT, last(PORT), "a port, or a range such as 6123-6130", ports)?
+            host: parsed(configuration, BIND_HOST, "an IP address of this host", host)?
+                .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            ports: parsed(configuration, PORT, "a port, or a range such as 6123-6130", ports)?
                 .unwrap_or(6123..=6123),
-            leaders: parsed(ADDRESSES, last(ADDRESSES), "host:port,host:port", addresses)?
+            leaders: parsed(configuration, ADDRESSES, "host:port,host:port", addresses)?
                 .unwrap_or_default(),
-            slots: parsed(SLOTS, last(SLOTS), "a number from 1 to 1024", slots)?
+            slots: parsed(configuration, SLOTS, "a number from 1 to 1024", slots)?
                 .unwrap_or_else(cores),
-            cluster_id: last(CLUSTER_ID).unwrap_or("default").to_owned(),
-            leader_timeout: parsed(LEADER_TIMEOUT, last(LEADER_TIMEOUT), "such as 30 s", |text| {
-                parse_duration(text)
-            })?
-            .unwrap_or(Duration::from_mins(1)),
-            options,
+            cluster_id: configuration.value(CLUSTER_ID).unwrap_or("default").to_owned(),
+            leader_timeout: parsed(configuration, LEADER_TIMEOUT, "such as 30 s", parse_duration)?
+                .unwrap_or(Duration::from_mins(1)),
+            options: configuration.options()?,
         })
     }
 }
 
 fn parsed<T>(
+    configuration: &Configuration,
     key: &str,
-    value: Option<&str>,
     allowed: &str,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, CliError> {
-    let read = |text: &str| parse(text).ok_or_else(|| wrong(key, text, allowed));
-    value.map(read).transpose()
-}
-
-fn wrong(key: &str, value: &str, allowed: &str) -> CliError {
-    CliError::Usage(format!("{key} cannot be {value:?}: it is {allowed}"))
+    let read = |text: &str| parse(text).ok_or_else(|| configuration.wrong(key, allowed));
+    configuration.value(key).map(read).transpose()
 }
 
 fn ports(text: &str) -> Option<RangeInclusive<u16>> {
@@ -148,10 +127,12 @@ fn cores() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::run_flags::DataFlags;
 
     fn of(settings: &[(&str, &str)]) -> Result<ProcessSettings, CliError> {
         let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-        ProcessSettings::of(&DataFlags { settings: settings.collect(), ..DataFlags::default() })
+        let flags = DataFlags { settings: settings.collect(), ..DataFlags::default() };
+        ProcessSettings::of(&Configuration::load(&flags)?)
     }
 
     #[test]

@@ -13,7 +13,10 @@ use regrow_actors::{
 use regrow_protocol::JobId;
 use regrow_runtime::with_causes;
 
-use super::{console::Console, error::CliError, launcher, run_flags::RunFlags};
+use super::{
+    configuration::Configuration, console::Console, error::CliError, launcher,
+    process_settings::ProcessSettings, run_flags::RunFlags,
+};
 use crate::{
     job_arguments::JobArguments,
     program_factory::ProgramFactory,
@@ -45,7 +48,8 @@ pub(crate) fn run(
         Some((_, behind)) => RunFlags::from_both(matches, behind)?,
         None => RunFlags::from_arg_matches(matches)?,
     };
-    let data_directory = absolute(&flags.data.directory())?;
+    let configuration = Configuration::load(&flags.data)?;
+    let data_directory = absolute(&configuration.directory())?;
     // What a dead run staged would be in the way of a new one.
     sweep(&data_directory);
     let InterruptedRuns { runs: interrupted, unreadable } =
@@ -58,7 +62,7 @@ pub(crate) fn run(
         None => None,
     };
     let request = if flags.resume {
-        resume(named, interrupted, &flags, console)?
+        resume(named, interrupted, (&flags, &data_directory), console)?
     } else {
         let request = fresh(&factory, named, &flags)?;
         let graph =
@@ -67,10 +71,11 @@ pub(crate) fn run(
         name_interrupted(&interrupted, &request.job, &data_directory, program, console);
         request
     };
-    let options = flags
-        .data
-        .options(&request.settings)
-        .map_err(|error| CliError::Usage(with_causes(&error)))?;
+    let options = if flags.resume {
+        configuration.options_of_resumed(&request.settings)?
+    } else {
+        configuration.options()?
+    };
     let run = LocalRun {
         job: request.job,
         job_name: request.job_name,
@@ -80,7 +85,7 @@ pub(crate) fn run(
         options,
         data_directory,
         task_managers: flags.task_managers.unwrap_or(1),
-        slots: flags.slots(),
+        slots: flags.slots.unwrap_or(ProcessSettings::of(&configuration)?.slots),
         kills: flags.kill_jobmaster_at.clone(),
         factory,
     };
@@ -129,7 +134,7 @@ fn fresh(
 fn resume(
     named: Option<(&str, Vec<u8>)>,
     interrupted: Vec<InterruptedRun>,
-    flags: &RunFlags,
+    (flags, directory): (&RunFlags, &Path),
     console: &Console,
 ) -> Result<Request, CliError> {
     let is_meant = |run: &InterruptedRun| {
@@ -137,7 +142,6 @@ fn resume(
             && named.as_ref().is_none_or(|(name, _)| *name == run.job_name)
     };
     let mut meant: Vec<InterruptedRun> = interrupted.into_iter().filter(is_meant).collect();
-    let directory = flags.data.directory();
     let Some(run) = meant.pop() else {
         let id = flags.job_id.as_ref().map_or_else(String::new, |job| format!(" with id {job}"));
         let name = named.map_or_else(String::new, |(name, _)| format!(" of job {name}"));
@@ -220,7 +224,7 @@ mod tests {
 
     fn resumed(named: Option<(&str, Vec<u8>)>, flags: &RunFlags) -> Result<Request, CliError> {
         let runs = vec![interrupted("x", "stages"), interrupted("y", "wordcount")];
-        resume(named, runs, flags, &Console::standard())
+        resume(named, runs, (flags, Path::new("/data")), &Console::standard())
     }
 
     #[test]

@@ -1,16 +1,15 @@
 //! The flags of `run`, which every job has.
 
-use std::{num::NonZero, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, FromArgMatches};
 use regrow_protocol::JobId;
-use regrow_runtime::{ConfigOption, KillPoint, OptionError, Options, ValueKind};
+use regrow_runtime::{ConfigOption, KillPoint, ValueKind};
 
-/// Where runs are kept unless told.
-const DATA_DIRECTORY: &str = ".regrow";
+use crate::run_request::DATA_DIRECTORY;
 
 /// The setting that names the data directory.
-const DATA_DIRECTORY_KEY: &str = "regrow.data-dir";
+pub(crate) const DATA_DIRECTORY_KEY: &str = "regrow.data-dir";
 
 /// The flags of `run`, which every job has.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
@@ -22,7 +21,8 @@ pub(crate) struct RunFlags {
     /// Number of task managers
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) task_managers: Option<u32>,
-    /// Slots of each task manager: how many tasks it runs at once [default: number of cores]
+    /// Slots of each task manager: how many tasks it runs at once [default: as
+    /// taskmanager.numberOfTaskSlots says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) slots: Option<u32>,
     /// Kill the coordinator when so many tasks have finished (50%) or after a time (2s), to watch
@@ -55,6 +55,9 @@ pub(crate) struct DataFlags {
     /// Directory in which runs are kept [default: ./.regrow]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+    /// File of settings (YAML), see `config` [default: config.yaml in `$REGROW_CONF_DIR`, if set]
+    #[arg(short = 'c', long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// A setting, see `config`; repeatable
     #[arg(short = 'D', value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) settings: Vec<(String, String)>,
@@ -70,6 +73,7 @@ impl RunFlags {
         Ok(Self {
             data: DataFlags {
                 data_dir: more.data.data_dir.or(flags.data.data_dir),
+                config: more.data.config.or(flags.data.config),
                 settings: flags.data.settings,
             },
             task_managers: more.task_managers.or(flags.task_managers),
@@ -83,37 +87,6 @@ impl RunFlags {
             quiet: flags.quiet || more.quiet,
         })
     }
-
-    /// Slots of each task manager.
-    pub(crate) fn slots(&self) -> u32 {
-        let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
-        self.slots.unwrap_or_else(|| u32::try_from(cores()).unwrap_or(1))
-    }
-}
-
-impl DataFlags {
-    /// The data directory: as the flag says, else as the last setting says, else the default.
-    pub(crate) fn directory(&self) -> PathBuf {
-        let from_setting = || {
-            let mut named = self.settings.iter().rev().filter(|(key, _)| key == DATA_DIRECTORY_KEY);
-            named.next().map(|(_, value)| PathBuf::from(value))
-        };
-        self.data_dir.clone().or_else(from_setting).unwrap_or_else(data_directory_default)
-    }
-
-    /// The options of a job, as `recorded` settings and then these flags say.
-    pub(crate) fn options(&self, recorded: &[(String, String)]) -> Result<Options, OptionError> {
-        let settings = recorded.iter().chain(&self.settings);
-        Options::from_settings_beside(
-            settings.map(|(key, value)| (key.as_str(), value.as_str())),
-            &[data_directory_option()],
-        )
-    }
-}
-
-/// Where runs are kept unless told.
-pub(crate) fn data_directory_default() -> PathBuf {
-    PathBuf::from(DATA_DIRECTORY)
 }
 
 /// The setting that names the data directory, as the table of options has it.
@@ -154,39 +127,14 @@ mod tests {
 
     #[test]
     fn flags_may_stand_before_and_behind_the_job() {
-        let line = "--slots 2 -D a=1 --kill-jobmaster-at 50% job --slots 3 -D b=2 \
+        let line = "--slots 2 -D a=1 -c x --kill-jobmaster-at 50% job --slots 3 -D b=2 -c y \
                     --kill-jobmaster-at 2s:panic --json";
         let flags = parse(line).unwrap();
-        assert_eq!(flags.slots(), 3);
+        assert_eq!(flags.slots, Some(3));
         assert_eq!(flags.kill_jobmaster_at.len(), 2);
         assert!(flags.json && !flags.quiet);
         assert_eq!(flags.data.settings.len(), 2);
-    }
-
-    #[test]
-    fn the_last_value_of_a_setting_counts_and_flags_overrule_what_was_recorded() {
-        let attempts = "restart-strategy.fixed-delay.attempts";
-        let line = format!("-D {attempts}=4 -D regrow.data-dir=/x -D {attempts}=5");
-        let flags = parse(&line).unwrap();
-        let recorded = [(attempts.to_owned(), "6".to_owned())];
-        assert_eq!(flags.data.options(&recorded).unwrap().restart_attempts, 5);
-        let none = DataFlags::default();
-        assert_eq!(none.options(&recorded).unwrap().restart_attempts, 6);
-    }
-
-    #[test]
-    fn the_data_directory_is_that_of_the_flag_then_the_setting() {
-        let directory = |line: &str| parse(line).unwrap().data.directory();
-        assert_eq!(directory("-D regrow.data-dir=/x"), PathBuf::from("/x"));
-        assert_eq!(directory("-D regrow.data-dir=/x --data-dir /y"), PathBuf::from("/y"));
-        assert_eq!(directory(""), PathBuf::from(DATA_DIRECTORY));
-    }
-
-    #[test]
-    fn an_unknown_setting_is_refused_with_the_nearest_one() {
-        let flags = parse("-D restart-strategy.fixed-delay.atempts=1").unwrap();
-        let error = flags.data.options(&[]).unwrap_err().to_string();
-        assert!(error.contains("restart-strategy.fixed-delay.attempts"), "{error}");
+        assert_eq!(flags.data.config, Some(PathBuf::from("y")));
     }
 
     #[test]

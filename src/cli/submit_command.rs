@@ -19,10 +19,10 @@ use regrow_protocol::JobId;
 
 use super::{
     cluster_commands::{client, client_error},
+    configuration::Configuration,
     console::Console,
     error::CliError,
     followed::{Follower, report},
-    process_settings::ProcessSettings,
     run_command::arguments,
     run_flags::DataFlags,
 };
@@ -71,6 +71,7 @@ pub(crate) fn submit(
         return Err(CliError::Usage("name the job to submit, see `submit --help`".to_owned()));
     };
     let flags = SubmitFlags::from_arg_matches(behind)?;
+    let configuration = Configuration::load(&flags.data)?;
     let arguments = arguments(factory, name, behind, flags.overwrite)?;
     let graph = factory.build(name, &arguments).map_err(CliError::Usage)?;
     let job = flags.job_id.clone().map_or_else(random_job, Ok)?;
@@ -80,9 +81,9 @@ pub(crate) fn submit(
         arguments,
         graph_hash: graph.hash(),
         ledger: flags.ledger.as_deref().map(absolute).transpose()?,
-        settings: ProcessSettings::of(&flags.data)?.options.to_settings(),
+        settings: configuration.options()?.to_settings(),
     };
-    let client = client(factory.jobs(), &flags.data)?;
+    let client = client(factory.jobs(), &configuration)?;
     let (wish, wishes) = bounded(4);
     cancel_on_interrupt(job.clone(), wish.clone(), Arc::clone(console))?;
     console.say(&format!("job {job}"));

@@ -21,6 +21,14 @@ fn every_command_has_help_with_an_example() {
         "run",
         "run wordcount",
         "run stages",
+        "submit",
+        "submit sort",
+        "jobmanager",
+        "taskmanager",
+        "list",
+        "status",
+        "wait",
+        "cancel",
         "demo",
         "events",
         "recovery",
@@ -31,6 +39,18 @@ fn every_command_has_help_with_an_example() {
     ] {
         let help = parse(&format!("regrow {line} --help")).unwrap_err().to_string();
         assert!(help.contains("regrow ") && help.contains("Example"), "{line}: {help}");
+    }
+}
+
+#[test]
+fn examples_call_the_program_by_its_name() {
+    let command = named_in_examples(command(&Jobs::built_in()).unwrap(), "/opt/bin/counter");
+    for line in ["run", "status", "store verify"] {
+        let words = format!("counter {line} --help");
+        let help = command.clone().try_get_matches_from(words.split_whitespace()).unwrap_err();
+        let help = help.to_string();
+        assert!(help.contains(&format!("\n  counter {line}")), "{help}");
+        assert!(!help.contains("\n  regrow"), "{help}");
     }
 }
 
@@ -57,6 +77,9 @@ fn every_fixed_form_is_understood() {
         "regrow events x --json --data-dir d",
         "regrow recovery x --json",
         "regrow config --json",
+        "regrow config jobmanager.rpc.port -c f -D a=b",
+        "regrow jobmanager -c f --data-dir d",
+        "regrow submit stages -c f --stage 1x1s",
         "regrow store verify p",
         "regrow store dump --data-dir d x",
         "regrow generate text --bytes 1mb --output o --seed 1 --files 2",
