@@ -43,6 +43,16 @@ pub enum Input {
         /// Which one.
         worker: WorkerId,
     },
+    /// A new process keeps the data directory of a worker, whose own process is certainly gone. Told
+    /// before anything else of the new one.
+    WorkerReplaced {
+        /// Who is gone.
+        worker: WorkerId,
+        /// The directory.
+        data_directory: DataDirectoryId,
+        /// The worker that the new process is.
+        by: WorkerId,
+    },
     /// The `ResourceManager` grants slots of a worker to this run.
     SlotsGranted {
         /// Whose.

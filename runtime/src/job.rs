@@ -9,6 +9,7 @@ mod ending;
 mod executions;
 mod held;
 mod input_ids;
+mod keepers;
 mod partition_tracker;
 mod proofs;
 mod reconciliation;
@@ -225,6 +226,7 @@ impl Job {
             Input::WorkerConnected { .. }
             | Input::WorkerDisconnected { .. }
             | Input::WorkerLost { .. }
+            | Input::WorkerReplaced { .. }
             | Input::SlotsGranted { .. }
             | Input::SplitsDiscovered { .. }
             | Input::OutputPrepared { .. }
@@ -255,6 +257,9 @@ impl Job {
                 self.workers.disconnect(worker, self.now);
             }
             Input::WorkerLost { worker } => self.worker_lost(worker, out),
+            Input::WorkerReplaced { worker, data_directory, by } => {
+                self.worker_replaced(worker, data_directory, by, out);
+            }
             Input::SlotsGranted { worker, count } => self.workers.add_free(worker, count),
             Input::TaskFinished { worker, data_directory, record } => {
                 self.task_finished(worker, data_directory, record, out);

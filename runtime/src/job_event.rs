@@ -36,12 +36,16 @@ pub enum JobEvent {
         /// What was decided.
         plan: VertexPlan,
     },
-    /// A worker is about to get its first attempt.
+    /// A worker is about to get its first attempt, or has begun to keep a directory that holds what
+    /// others wrote.
     WorkerUsed {
         /// Which one.
         worker: WorkerId,
         /// Where it stores its partitions.
         data_directory: DataDirectoryId,
+        /// The life of the stand-alone shuffle service that keeps them; it counts as used, too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shuffle_service: Option<WorkerId>,
     },
     /// A worker will not come back.
     WorkerLost {

@@ -56,7 +56,11 @@ pub(crate) fn event_line(stored: &StoredEvent) -> String {
         JobEvent::JobVertexInitialized { vertex, plan } => {
             format!("JobVertexInitialized: stage {vertex}, parallelism {}", plan.parallelism)
         }
-        JobEvent::WorkerUsed { worker, .. } => format!("WorkerUsed: {worker}"),
+        JobEvent::WorkerUsed { worker, data_directory: _, shuffle_service } => {
+            let kept =
+                shuffle_service.map(|service| format!(", kept by shuffle service {service}"));
+            format!("WorkerUsed: {worker}{}", kept.unwrap_or_default())
+        }
         JobEvent::WorkerLost { worker } => format!("WorkerLost: {worker}"),
         JobEvent::ExecutionVertexFinished { record, .. } => finish_line(record),
         JobEvent::ExecutionVerticesReset { resets } => {

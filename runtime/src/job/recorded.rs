@@ -91,8 +91,11 @@ impl Recorded {
             JobEvent::JobVertexInitialized { vertex, plan } => {
                 self.facts.initialize(*vertex, plan.clone());
             }
-            JobEvent::WorkerUsed { worker, data_directory } => {
-                self.facts.workers.insert(*worker, facts::UsedWorker::new(*data_directory, lsn));
+            JobEvent::WorkerUsed { worker, data_directory, shuffle_service } => {
+                for used in [Some(*worker), *shuffle_service].into_iter().flatten() {
+                    let noted = facts::UsedWorker::new(*data_directory, lsn);
+                    self.facts.workers.insert(used, noted);
+                }
             }
             JobEvent::WorkerLost { worker } => self.facts.lose_worker(*worker),
             JobEvent::ExecutionVertexFinished { worker, data_directory, record } => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use regrow_protocol::{
-    DataDirectoryId, Epoch, FinishRecord, Inventory, WorkerDescription, WorkerId,
+    DataDirectoryId, Epoch, FinishRecord, Inventory, PartitionKeeper, WorkerDescription, WorkerId,
 };
 use thiserror::Error;
 
@@ -174,6 +174,9 @@ impl Job {
         out: &mut Decision,
     ) {
         self.workers.register(worker);
+        if matches!(self.phase, Phase::Active) && !self.is_ending() {
+            self.note_keeper_of(worker.data_directory, out);
+        }
         self.resync(worker.worker, &inventory, out);
         let epoch = self.epoch();
         let former = inventory.running.into_iter().filter(|attempt| attempt.epoch < epoch);
@@ -196,7 +199,7 @@ impl Job {
         finished: Vec<FinishRecord>,
         out: &mut Decision,
     ) {
-        self.workers.serve(data_directory, worker);
+        self.workers.report(data_directory, worker);
         let before = self.asked.remove(&data_directory);
         let missing = self.missing_from(data_directory, before, &finished);
         let attempts = finished.iter().map(|record| record.attempt);
@@ -256,7 +259,13 @@ impl Job {
         somebody
             && quiet
             && self.workers.all_registered()
-            && self.workers.directories().all(|directory| self.tracker.knows(directory))
+            && self.workers.descriptions().all(|worker| match worker.keeper {
+                // A service that holds anything is a former worker itself, if the log is complete.
+                PartitionKeeper::ShuffleService if complete => true,
+                PartitionKeeper::ShuffleService | PartitionKeeper::Worker => {
+                    self.tracker.knows(worker.data_directory)
+                }
+            })
             && former.all(|worker| self.tracker.knows(worker.data_directory))
     }
 
@@ -283,6 +292,9 @@ impl Job {
         if !recovering.new {
             let report = self.report(*recovering);
             out.actions.push(Action::ReportRecovery(Box::new(report)));
+        }
+        for keeper in self.workers.descriptions().collect::<Vec<_>>() {
+            self.note_keeper_of(keeper.data_directory, out);
         }
         self.settle_proofs(out);
         for vertex in self.recorded.vertices() {

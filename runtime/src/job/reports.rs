@@ -65,6 +65,7 @@ impl Job {
         self.delayed.retain(|(_, delayed)| *delayed != subtask);
         let event = JobEvent::ExecutionVertexFinished { worker, data_directory, record };
         let lsn = self.record(event, out);
+        self.note_keeper(data_directory, out);
         self.tracker.add(data_directory, attempt);
         self.after_finish(attempt, lsn, out);
         lsn

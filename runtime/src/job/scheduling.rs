@@ -226,18 +226,6 @@ impl Job {
         self.hold(waits_for, Flush::Now, HeldAction::Submit { attempt, ticket }, out);
     }
 
-    /// Notes that a worker gets its first attempt; returns what must be durable before it does.
-    fn use_worker(&mut self, worker: WorkerId, out: &mut Decision) -> Lsn {
-        if let Some(used) = self.recorded.facts.workers.get(&worker)
-            && !used.lost
-        {
-            return used.lsn;
-        }
-        let Some(description) = self.workers.description(worker) else { return Lsn(0) };
-        let data_directory = description.data_directory;
-        self.record(JobEvent::WorkerUsed { worker, data_directory }, out)
-    }
-
     /// What must be durable before a subtask is dispatched (recovery.md 3.6).
     fn dispatch_barrier(&self, subtask: ExecutionVertexId) -> Lsn {
         let vertex = self.recorded.vertex(subtask.vertex);
@@ -302,6 +290,8 @@ impl Job {
     pub(super) fn declare_demand(&mut self, out: &mut Decision) {
         let wanted = self.executions.len() + self.ready.len() + self.delayed.len();
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
+        // Held, and of no use: others must make up for them.
+        let wanted = wanted.saturating_add(self.workers.stranded_slots());
         let idle = self.ready.is_empty() && self.workers.has_free_slot();
         if wanted > self.declared_demand || (idle && wanted != self.declared_demand) {
             self.declared_demand = wanted;

@@ -92,6 +92,10 @@ impl Job {
             ProofSource::Report => {
                 let (worker, answer) = (proof.worker, ReportAnswer::Superseded);
                 out.actions.push(Action::AnswerReport { worker, attempt, answer });
+                // The worker discards only what it keeps itself.
+                if self.workers.server(proof.data_directory) != Some(worker) {
+                    self.release(proof.data_directory, vec![attempt], self.recorded.lsn(), out);
+                }
             }
             ProofSource::FinishFile => {
                 self.release(proof.data_directory, vec![attempt], self.recorded.lsn(), out);

@@ -57,7 +57,9 @@ impl Job {
             Phase::Active if self.workers.is_empty() => "workers",
             Phase::Active if self.output == Output::Preparing => "output directory",
             Phase::Active if undiscovered => "splits",
-            Phase::Active if self.executions.len() == 0 && !self.ready.is_empty() => "slots",
+            Phase::Active if self.executions.len() == 0 && !self.ready.is_empty() => {
+                if self.workers.stranded_slots() > 0 { "shuffle service" } else { "slots" }
+            }
             Phase::Active if self.executions.len() == 0 && !self.delayed.is_empty() => "restart",
             Phase::Deciding(_) | Phase::Active | Phase::Over => return None,
         };

@@ -3,6 +3,7 @@
 mod bench;
 mod lost_inputs;
 mod one_listing;
+mod services;
 
 use std::{sync::Arc, time::Duration};
 

@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
 };
 
-use regrow_protocol::{DataDirectoryId, WorkerDescription, WorkerId};
+use regrow_protocol::{DataDirectoryId, PartitionKeeper, WorkerDescription, WorkerId};
 
 use crate::Timestamp;
 
@@ -15,8 +15,12 @@ pub(super) struct Workers {
     by_id: BTreeMap<WorkerId, Worker>,
     /// (free slots, worker) of workers that can take an attempt.
     free: BTreeSet<(u32, WorkerId)>,
+    /// Free slots of workers that cannot take an attempt, because nobody keeps what they write.
+    stranded: BTreeMap<WorkerId, u32>,
     /// The worker that serves each data directory.
     served: BTreeMap<DataDirectoryId, WorkerId>,
+    /// Those whose content was reported: a shuffle service keeps what is written to them.
+    reported: BTreeSet<DataDirectoryId>,
 }
 
 /// A worker; slots may be granted before its connection is heard of.
@@ -37,15 +41,37 @@ impl Workers {
         });
     }
 
-    /// A worker told what it is; it serves its data directory.
+    /// A worker told what it is; unless a shuffle service does, it serves its data directory.
     pub(super) fn register(&mut self, description: WorkerDescription) {
         self.update(description.worker, |worker| worker.description = Some(description));
-        self.served.insert(description.data_directory, description.worker);
+        match description.keeper {
+            PartitionKeeper::Worker => self.serve(description.data_directory, description.worker),
+            PartitionKeeper::ShuffleService => {}
+        }
     }
 
-    /// A worker reported what lies in a data directory: it serves it.
+    /// A worker serves a data directory from now on.
     pub(super) fn serve(&mut self, data_directory: DataDirectoryId, worker: WorkerId) {
         self.served.insert(data_directory, worker);
+    }
+
+    /// A worker reported what lies in a data directory: it serves it, and what others write there
+    /// is kept. Not sooner, or what it reports would run again meanwhile.
+    pub(super) fn report(&mut self, data_directory: DataDirectoryId, worker: WorkerId) {
+        self.serve(data_directory, worker);
+        if self.reported.insert(data_directory) {
+            self.sort_writers_of(data_directory);
+        }
+    }
+
+    /// Those who write to a directory can take attempts iff somebody keeps it.
+    fn sort_writers_of(&mut self, data_directory: DataDirectoryId) {
+        let here = |it: &WorkerDescription| it.data_directory == data_directory;
+        let writers: Vec<WorkerId> =
+            self.descriptions().filter(here).map(|writer| writer.worker).collect();
+        for worker in writers {
+            self.update(worker, |_| ());
+        }
     }
 
     /// The connection closed; false if the worker is not known.
@@ -72,11 +98,14 @@ impl Workers {
     pub(super) fn remove(&mut self, worker: WorkerId) -> Vec<DataDirectoryId> {
         if let Some(gone) = self.by_id.remove(&worker) {
             self.free.remove(&(gone.free_slots, worker));
+            self.stranded.remove(&worker);
         }
         let unserved: Vec<DataDirectoryId> =
             self.served.iter().filter(|(_, id)| **id == worker).map(|(id, _)| *id).collect();
         for data_directory in &unserved {
             self.served.remove(data_directory);
+            self.reported.remove(data_directory);
+            self.sort_writers_of(*data_directory);
         }
         unserved
     }
@@ -106,6 +135,11 @@ impl Workers {
         !self.free.is_empty()
     }
 
+    /// How many slots are of no use, because nobody keeps what their workers write.
+    pub(super) fn stranded_slots(&self) -> u32 {
+        self.stranded.values().fold(0, |total, count| total.saturating_add(*count))
+    }
+
     /// Whether a connection to a worker was told of, and not yet its loss.
     pub(super) fn knows(&self, worker: WorkerId) -> bool {
         self.by_id.get(&worker).is_some_and(|worker| worker.heard_of)
@@ -121,10 +155,9 @@ impl Workers {
         self.by_id.values().all(|worker| worker.description.is_some() || !worker.heard_of)
     }
 
-    /// The data directories that registered workers write to.
-    pub(super) fn directories(&self) -> impl Iterator<Item = DataDirectoryId> + '_ {
-        let descriptions = self.by_id.values().filter_map(|worker| worker.description);
-        descriptions.map(|description| description.data_directory)
+    /// What registered workers told of themselves.
+    pub(super) fn descriptions(&self) -> impl Iterator<Item = WorkerDescription> + '_ {
+        self.by_id.values().filter_map(|worker| worker.description)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -146,17 +179,27 @@ impl Workers {
         let worker = self.by_id.entry(id).or_default();
         self.free.remove(&(worker.free_slots, id));
         change(worker);
-        let usable = worker.description.is_some() && worker.disconnected.is_none();
-        if worker.free_slots > 0 && usable {
-            self.free.insert((worker.free_slots, id));
+        let (free_slots, disconnected) = (worker.free_slots, worker.disconnected.is_some());
+        self.stranded.remove(&id);
+        let Some(description) = worker.description.filter(|_| free_slots > 0) else { return };
+        if !self.is_kept(description) {
+            self.stranded.insert(id, free_slots);
+        } else if !disconnected {
+            self.free.insert((free_slots, id));
+        }
+    }
+
+    /// Whether somebody answers for what a worker writes.
+    fn is_kept(&self, description: WorkerDescription) -> bool {
+        match description.keeper {
+            PartitionKeeper::Worker => true,
+            PartitionKeeper::ShuffleService => self.reported.contains(&description.data_directory),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use regrow_protocol::PartitionKeeper;
-
     use super::*;
 
     fn description(bits: u128) -> WorkerDescription {
@@ -184,6 +227,29 @@ mod tests {
         assert_eq!(workers.take_slot(), None);
         workers.connect(WorkerId::from_bits(2));
         assert_eq!(workers.take_slot(), Some(WorkerId::from_bits(2)));
+    }
+
+    #[test]
+    fn a_worker_whose_shuffle_service_is_gone_takes_no_attempt_until_it_is_back() {
+        let mut workers = Workers::default();
+        let writer = WorkerDescription {
+            data_directory: DataDirectoryId::from_bits(9),
+            keeper: PartitionKeeper::ShuffleService,
+            ..description(1)
+        };
+        workers.connect(writer.worker);
+        workers.register(writer);
+        workers.add_free(writer.worker, 2);
+        assert_eq!((workers.take_slot(), workers.stranded_slots()), (None, 2));
+        workers.register(description(9));
+        assert_eq!(workers.take_slot(), None, "nobody knows yet what it holds");
+        workers.report(writer.data_directory, WorkerId::from_bits(9));
+        assert_eq!(workers.server(writer.data_directory), Some(WorkerId::from_bits(9)));
+        assert_eq!((workers.take_slot(), workers.stranded_slots()), (Some(writer.worker), 0));
+        assert_eq!(workers.remove(WorkerId::from_bits(9)), [writer.data_directory]);
+        assert_eq!((workers.take_slot(), workers.stranded_slots()), (None, 1));
+        assert!(workers.remove(writer.worker).is_empty());
+        assert_eq!(workers.stranded_slots(), 0);
     }
 
     #[test]

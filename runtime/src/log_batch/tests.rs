@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use expect_test::expect_file;
 use proptest::prelude::*;
 use regrow_protocol::WorkerId;
-use samples::{events_of_listings, one_of_each_event};
+use samples::{events_of_listings, one_of_each_event, worker_used};
 
 use super::*;
 
@@ -75,6 +75,15 @@ fn the_bytes_of_listings_never_change() {
     expect_file!["../../tests/golden/event_batch_v1_listings.hex"].assert_eq(&hex(&bytes));
     let golden = from_hex(include_str!("../../tests/golden/event_batch_v1_listings.hex"));
     assert_eq!(decode_batch(&golden).unwrap().events, events_of_listings());
+}
+
+#[test]
+fn the_bytes_of_a_worker_with_a_shuffle_service_never_change() {
+    let events = [worker_used(Some(WorkerId::from_bits(0x5e)))];
+    let bytes = encode_batch(EPOCH, Lsn(40), &events).unwrap();
+    expect_file!["../../tests/golden/event_batch_v1_services.hex"].assert_eq(&hex(&bytes));
+    let golden = from_hex(include_str!("../../tests/golden/event_batch_v1_services.hex"));
+    assert_eq!(decode_batch(&golden).unwrap().events, events);
 }
 
 #[test]

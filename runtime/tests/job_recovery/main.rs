@@ -65,6 +65,13 @@ fn no_finished_task_runs_again_when_whole_processes_die() {
 }
 
 #[test]
+fn no_finished_task_runs_again_when_workers_die_whose_partitions_a_service_keeps() {
+    let seen = check(Faults::Services);
+    let met = seen.lives > 0 && seen.found > 0 && seen.lost_writers > 0 && seen.replaced > 0;
+    assert!(met || seeds().len() == 1, "{seen:?}");
+}
+
+#[test]
 fn workers_and_partitions_may_vanish_too() {
     let seen = check(Faults::All);
     let met = seen.lives > 0 && seen.found > 0 && seen.lost_listings > 0 && seen.lost_logs > 0;

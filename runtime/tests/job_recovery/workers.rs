@@ -14,9 +14,28 @@ use super::contents::Contents;
 /// What lies in data directories: sealed attempts.
 pub(crate) type Disks = BTreeMap<DataDirectoryId, BTreeMap<ExecutionAttemptId, FinishRecord>>;
 
+/// What a process does with its data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It writes and keeps.
+    Worker,
+    /// It keeps what others write.
+    Service,
+    /// It writes what a service keeps.
+    Writer,
+}
+
+/// A process and its directory: what is started again under another id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seat {
+    pub(crate) data_directory: DataDirectoryId,
+    pub(crate) kind: Kind,
+}
+
 pub(crate) struct Worker {
     pub(crate) id: WorkerId,
     pub(crate) data_directory: DataDirectoryId,
+    pub(crate) kind: Kind,
     pub(crate) slots: u32,
     pub(crate) epoch: Epoch,
     pub(crate) running: BTreeMap<ExecutionAttemptId, RunningTask>,
@@ -35,16 +54,22 @@ pub(crate) struct RunningTask {
 }
 
 impl Worker {
-    pub(crate) fn new(id: u128, data_directory: DataDirectoryId, slots: u32) -> Self {
+    pub(crate) fn new(id: u128, seat: Seat, slots: u32) -> Self {
+        let Seat { data_directory, kind } = seat;
         Self {
             id: WorkerId::from_bits(id),
             data_directory,
-            slots,
+            kind,
+            slots: if kind == Kind::Service { 0 } else { slots },
             epoch: Epoch::default(),
             running: BTreeMap::new(),
             unacknowledged: BTreeMap::new(),
             seals_late: id.is_multiple_of(2),
         }
+    }
+
+    pub(crate) fn seat(&self) -> Seat {
+        Seat { data_directory: self.data_directory, kind: self.kind }
     }
 
     /// A master announced itself: older attempts end, and the worker registers.
@@ -60,7 +85,10 @@ impl Worker {
             data_directory: self.data_directory,
             slots: self.slots,
             shuffle_address: None,
-            keeper: PartitionKeeper::Worker,
+            keeper: match self.kind {
+                Kind::Worker | Kind::Service => PartitionKeeper::Worker,
+                Kind::Writer => PartitionKeeper::ShuffleService,
+            },
         };
         let inventory = Inventory {
             running: self.running.keys().copied().collect(),
@@ -126,6 +154,7 @@ impl Worker {
     ) {
         self.unacknowledged.remove(&attempt);
         if answer == ReportAnswer::Superseded
+            && self.kind == Kind::Worker
             && let Some(disk) = disks.get_mut(&self.data_directory)
         {
             disk.remove(&attempt);

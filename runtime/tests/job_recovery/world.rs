@@ -18,7 +18,7 @@ use super::{
     contents::Contents,
     graphs,
     rng::Rng,
-    workers::{Disks, Worker},
+    workers::{Disks, Kind, Seat, Worker},
 };
 
 /// Which faults the world has.
@@ -29,6 +29,9 @@ pub(crate) enum Faults {
     Masters,
     /// The whole process dies; directories stay.
     Processes,
+    /// All directories are kept by services. Masters die, and workers with them or alone; services
+    /// are followed by others.
+    Services,
     /// Workers and partitions vanish, and tasks fail.
     All,
 }
@@ -61,10 +64,12 @@ pub(crate) struct World {
     outcome: Option<JobOutcome>,
     sealed: BTreeSet<ExecutionVertexId>,
     listings: Listings,
+    /// Whom each attempt was sent to.
+    dispatched: BTreeMap<ExecutionAttemptId, WorkerId>,
     /// Attempts whose outputs this master was told of.
     heard: BTreeSet<ExecutionAttemptId>,
-    /// Directories that nobody serves for the moment.
-    away: Vec<DataDirectoryId>,
+    /// Those who are gone for the moment.
+    away: Vec<Seat>,
     next_id: u128,
     /// Percentage of the disturbances that happen: lives must be long enough to run tasks.
     fault_rate: u64,
@@ -88,6 +93,11 @@ pub(crate) struct Seen {
     pub(crate) lost_listings: u32,
     /// Logs that were gone as a whole.
     pub(crate) lost_logs: u32,
+    /// Resets of what a service brought back.
+    pub(crate) taken_back: u32,
+    /// Writers that were lost alone, and services that others followed.
+    pub(crate) lost_writers: u32,
+    pub(crate) replaced: u32,
 }
 
 impl Seen {
@@ -100,6 +110,9 @@ impl Seen {
         self.void_listings += other.void_listings;
         self.lost_listings += other.lost_listings;
         self.lost_logs += other.lost_logs;
+        self.taken_back += other.taken_back;
+        self.lost_writers += other.lost_writers;
+        self.replaced += other.replaced;
     }
 }
 
@@ -130,6 +143,7 @@ impl World {
             outcome: None,
             sealed: BTreeSet::new(),
             listings: Listings::default(),
+            dispatched: BTreeMap::new(),
             heard: BTreeSet::new(),
             away: Vec::new(),
             next_id: 100,
@@ -142,9 +156,23 @@ impl World {
         };
         world.carry_out(decision);
         for directory in 0..=world.rng.below(3) as u128 {
-            world.start_worker(DataDirectoryId::from_bits(directory));
+            world.use_directory(DataDirectoryId::from_bits(directory));
         }
         world
+    }
+
+    /// Starts who writes to a directory, and who keeps it.
+    fn use_directory(&mut self, data_directory: DataDirectoryId) {
+        let start = |world: &mut Self, kind| world.start(Seat { data_directory, kind });
+        if self.faults != Faults::Services && self.rng.chance(70) {
+            start(self, Kind::Worker);
+            return;
+        }
+        let writers = 1 + self.rng.below(2);
+        let place = self.rng.below(writers + 1);
+        for index in 0..=writers {
+            start(self, if index == place { Kind::Service } else { Kind::Writer });
+        }
     }
 
     /// Disturbs the job for a while, then lets it heal; panics where a promise is broken.
@@ -153,8 +181,10 @@ impl World {
             self.disturb();
             self.step();
         }
-        if self.workers.is_empty() {
-            self.start_worker(DataDirectoryId::from_bits(50));
+        if !self.workers.values().any(|worker| worker.kind == Kind::Worker) {
+            // Of the others, those who keep what they write may be away for good.
+            let data_directory = DataDirectoryId::from_bits(50);
+            self.start(Seat { data_directory, kind: Kind::Worker });
         }
         for _ in 0..HEALING_STEPS {
             if self.outcome.is_some() {
@@ -169,11 +199,11 @@ impl World {
         self.seen
     }
 
-    fn start_worker(&mut self, directory: DataDirectoryId) {
+    fn start(&mut self, seat: Seat) {
         self.next_id += 1;
         let slots = 1 + u32::try_from(self.rng.below(2)).unwrap();
-        let worker = Worker::new(self.next_id, directory, slots);
-        self.disks.entry(directory).or_default();
+        let worker = Worker::new(self.next_id, seat, slots);
+        self.disks.entry(seat.data_directory).or_default();
         self.post(worker.id, Input::WorkerConnected { worker: worker.id });
         self.workers.insert(worker.id, worker);
     }
@@ -210,7 +240,10 @@ impl World {
         }
         let lane = full[self.rng.below(full.len())];
         let Some(input) = self.mail[lane].pop_front() else { return };
-        let said = !matches!(input, Input::WorkerConnected { .. } | Input::WorkerLost { .. });
+        let said = !matches!(
+            input,
+            Input::WorkerConnected { .. } | Input::WorkerLost { .. } | Input::WorkerReplaced { .. }
+        );
         let from_worker = lane + 1 < self.mail.len();
         if from_worker && said && self.faults != Faults::None && self.rng.chance(3) {
             self.seen.repeated += 1;

@@ -82,7 +82,7 @@ pub(in crate::job) struct Finish {
     pub(in crate::job) lsn: Lsn,
 }
 
-/// A worker that got an attempt.
+/// A worker that got an attempt, or keeps what others wrote.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::job) struct UsedWorker {
     pub(in crate::job) data_directory: DataDirectoryId,

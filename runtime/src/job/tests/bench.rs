@@ -205,7 +205,8 @@ impl Bench {
         self.connect(description(id, 0), unacknowledged);
     }
 
-    fn connect(&mut self, worker: WorkerDescription, unacknowledged: Vec<FinishRecord>) {
+    /// A worker connects and registers, with reports that nobody answered.
+    pub(super) fn connect(&mut self, worker: WorkerDescription, unacknowledged: Vec<FinishRecord>) {
         self.feed(Input::WorkerConnected { worker: worker.worker });
         let unacknowledged = unacknowledged.into_iter().map(Arc::new).collect();
         let inventory = Inventory { unacknowledged, ..Inventory::default() };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use regrow_protocol::{
     Accumulator, Accumulators, DataDirectoryId, DataSetId, ExecutionAttemptId, ExecutionVertexId,
     FinishRecord, InputId, JobVertexId, PartitionMetrics, PlanId, RunId, Split, SplitId,
-    StagedFile, SubmissionId, SubpartitionBytes, SubpartitionRange, TaskMetrics,
+    StagedFile, SubmissionId, SubpartitionBytes, SubpartitionRange, TaskMetrics, WorkerId,
 };
 
 use super::*;
@@ -25,7 +25,7 @@ pub(super) fn one_of_each_event() -> Vec<JobEvent> {
         epoch_started(PreviousLife::KilledAsPlanned),
         recovery_decided(),
         JobEvent::JobVertexInitialized { vertex: JobVertexId(1), plan: plan() },
-        JobEvent::WorkerUsed { worker: worker(), data_directory: directory() },
+        worker_used(None),
         JobEvent::WorkerLost { worker: worker() },
         JobEvent::ExecutionVertexFinished {
             worker: worker(),
@@ -53,6 +53,11 @@ pub(super) fn one_of_each_event() -> Vec<JobEvent> {
     }
     assert_eq!(kinds(&events), (0..KINDS).collect::<Vec<_>>(), "a kind of event has no sample");
     events
+}
+
+/// A worker is used whose partitions a shuffle service may keep.
+pub(super) fn worker_used(shuffle_service: Option<WorkerId>) -> JobEvent {
+    JobEvent::WorkerUsed { worker: worker(), data_directory: directory(), shuffle_service }
 }
 
 /// Events of sources that are listed again; their bytes stand in a file of their own.

@@ -3,7 +3,7 @@
 use regrow_protocol::{ReportAnswer, WorkerId};
 use regrow_runtime::{Action, Decision, Input, JobEvent};
 
-use super::World;
+use super::{super::workers::Kind, World};
 
 impl World {
     pub(super) fn carry_out(&mut self, decision: Decision) {
@@ -12,6 +12,9 @@ impl World {
             self.replay.apply(&event).unwrap();
             if let JobEvent::RecoveryDecided(decision) = &event {
                 self.seen.found += u32::try_from(decision.found.len()).unwrap();
+            }
+            if matches!(event, JobEvent::ResetTakenBack { .. }) {
+                self.seen.taken_back += 1;
             }
             self.buffer.push_back(event.clone());
             self.check_listings(&event);
@@ -32,7 +35,12 @@ impl World {
                 }
             }
             Action::GetAllPartitionsWithMetrics { worker } => self.report_partitions(worker),
+            // What a worker had not heard when it registered is said again.
+            Action::SubmitTask { worker, deployment }
+                if self.dispatched.get(&deployment.attempt) == Some(&worker) => {}
             Action::SubmitTask { worker, deployment } => {
+                let before = self.dispatched.insert(deployment.attempt, worker);
+                assert_eq!(before, None, "{} is dispatched to one worker", deployment.attempt);
                 self.check_dispatch(&deployment);
                 self.check_listed(deployment.attempt);
                 self.listings.note_dispatch(deployment.attempt);
@@ -105,6 +113,9 @@ impl World {
 
     fn report_partitions(&mut self, worker: WorkerId) {
         let Some(there) = self.workers.get(&worker) else { return };
+        if there.kind == Kind::Writer {
+            return;
+        }
         let data_directory = there.data_directory;
         let finished = self.disks[&data_directory].values().cloned().collect();
         self.post(worker, Input::PartitionsReported { worker, data_directory, finished });

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use regrow_protocol::{DataDirectoryId, ExecutionAttemptId, TaskFailure, WorkerId};
 use regrow_runtime::{Input, Job, JobEvent, Lsn, PreviousLife, Replay};
 
-use super::{Faults, World, life};
+use super::{
+    super::workers::{Kind, Seat, Worker},
+    Faults, World, life,
+};
 
 impl World {
     pub(super) fn disturb(&mut self) {
@@ -13,8 +16,15 @@ impl World {
             return;
         }
         match (self.faults, self.rng.below(100)) {
-            (Faults::Masters, 0..3) | (Faults::All, 0..2) => self.kill_master(),
-            (Faults::Processes, 0..3) | (Faults::All, 2) => self.kill_process(),
+            (Faults::Masters, 0..3) | (Faults::All, 0..2) | (Faults::Services, 0) => {
+                self.kill_master();
+            }
+            (Faults::Processes, 0..3) | (Faults::All, 2) | (Faults::Services, 1) => {
+                self.kill_process();
+            }
+            (Faults::Services, 2) => self.kill_all_but_services(),
+            (Faults::Services, 3..6) => self.kill_writer(),
+            (Faults::Services, 6 | 7) | (Faults::All, 10) => self.replace_keeper(),
             (Faults::All, 3) => self.kill_worker(),
             (Faults::All, 4 | 5) => self.lose_partition(),
             (Faults::All, 6) => self.fail_task(),
@@ -72,46 +82,87 @@ impl World {
     }
 
     fn kill_process(&mut self) {
-        let directories: Vec<DataDirectoryId> =
-            self.workers.values().map(|worker| worker.data_directory).collect();
+        let seats: Vec<Seat> = self.workers.values().map(Worker::seat).collect();
         self.workers.clear();
         self.kill_master();
-        for directory in directories {
+        for seat in seats {
             if self.faults == Faults::All && self.rng.chance(30) {
-                self.away.push(directory);
+                self.away.push(seat);
             } else {
-                self.start_worker(directory);
+                self.start(seat);
             }
         }
     }
 
-    /// Somebody serves a directory again that nobody served.
+    fn kill_all_but_services(&mut self) {
+        let (services, others) = std::mem::take(&mut self.workers)
+            .into_iter()
+            .partition(|(_, worker)| worker.kind == Kind::Service);
+        self.workers = services;
+        self.kill_master();
+        let others: BTreeMap<WorkerId, Worker> = others;
+        for worker in others.into_values() {
+            self.start(worker.seat());
+        }
+    }
+
+    /// Somebody is there again who was away.
     fn bring_back(&mut self) {
         if !self.away.is_empty() {
             let index = self.rng.below(self.away.len());
-            let directory = self.away.swap_remove(index);
-            self.start_worker(directory);
+            let seat = self.away.swap_remove(index);
+            self.start(seat);
         }
     }
 
+    fn some_worker(&mut self, which: impl Fn(&Worker) -> bool) -> Option<WorkerId> {
+        let chosen = |(id, worker): (&WorkerId, &Worker)| which(worker).then_some(*id);
+        let ids: Vec<WorkerId> = self.workers.iter().filter_map(chosen).collect();
+        (!ids.is_empty()).then(|| ids[self.rng.below(ids.len())])
+    }
+
     fn kill_worker(&mut self) {
-        let ids: Vec<WorkerId> = self.workers.keys().copied().collect();
-        if ids.len() < 2 {
+        if self.workers.len() < 2 {
             return;
         }
-        let id = ids[self.rng.below(ids.len())];
+        let Some(id) = self.some_worker(|_| true) else { return };
+        let seat = self.lose(id);
+        match self.rng.below(3) {
+            0 => self.start(seat),
+            1 if seat.kind == Kind::Worker => {
+                self.disks.remove(&seat.data_directory);
+                let data_directory = DataDirectoryId::from_bits(self.next_id + 1000);
+                self.start(Seat { data_directory, ..seat });
+            }
+            _ => self.away.push(seat),
+        }
+    }
+
+    /// What a writer sealed is with its service; what it ran is lost.
+    fn kill_writer(&mut self) {
+        let Some(id) = self.some_worker(|worker| worker.kind == Kind::Writer) else { return };
+        self.seen.lost_writers += 1;
+        let seat = self.lose(id);
+        self.start(seat);
+    }
+
+    fn lose(&mut self, id: WorkerId) -> Seat {
         let gone = self.workers.remove(&id).unwrap();
         self.granted.remove(&id);
         self.post(id, Input::WorkerLost { worker: id });
-        match self.rng.below(3) {
-            0 => self.start_worker(gone.data_directory),
-            1 => {
-                self.disks.remove(&gone.data_directory);
-                let fresh = DataDirectoryId::from_bits(self.next_id + 1000);
-                self.start_worker(fresh);
-            }
-            _ => self.away.push(gone.data_directory),
-        }
+        gone.seat()
+    }
+
+    /// A new process keeps the directory of one that is just gone.
+    fn replace_keeper(&mut self) {
+        let Some(worker) = self.some_worker(|worker| worker.kind != Kind::Writer) else { return };
+        self.seen.replaced += 1;
+        let seat = self.workers.remove(&worker).unwrap().seat();
+        self.granted.remove(&worker);
+        let by = WorkerId::from_bits(self.next_id + 1);
+        let data_directory = seat.data_directory;
+        self.post(by, Input::WorkerReplaced { worker, data_directory, by });
+        self.start(seat);
     }
 
     fn lose_partition(&mut self) {
