@@ -1,7 +1,10 @@
 //! How actors reach each other: one-way posts, whoever stands behind.
 
 use actix::{Message, Recipient};
-use regrow_protocol::{Envelope, ToJobMaster, ToShuffleService, ToTaskExecutor, WorkerDescription};
+use regrow_protocol::{
+    DataDirectoryId, Envelope, ToJobMaster, ToShuffleService, ToTaskExecutor, WorkerDescription,
+    WorkerId,
+};
 
 /// An enveloped message on its way to an actor; `protocol` cannot implement actix' `Message`.
 #[derive(Clone, Debug)]
@@ -32,5 +35,21 @@ pub struct WorkerConnected {
 }
 
 impl Message for WorkerConnected {
+    type Result = ();
+}
+
+/// A new process keeps the data directory of a worker, whose own process is gone. Told before the
+/// new one is told of, instead of the end of the old one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorkerReplaced {
+    /// Who is gone.
+    pub(crate) worker: WorkerId,
+    /// The directory.
+    pub(crate) data_directory: DataDirectoryId,
+    /// The worker that the new process is.
+    pub(crate) by: WorkerId,
+}
+
+impl Message for WorkerReplaced {
     type Result = ();
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, Recipient};
 use regrow_protocol::{
-    DataDirectoryId, FromWorker, Role, ToJobMaster, WorkerDescription, WorkerId, decode,
+    FromWorker, PartitionKeeper, Role, ToJobMaster, WorkerDescription, WorkerId, decode,
 };
 use regrow_runtime::with_causes;
 use tokio::runtime::Handle;
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     dispatcher::Dispatcher,
     effects::EffectRunner,
-    gateway::{Gateway, Post, WorkerConnected},
+    gateway::{Gateway, Post, WorkerConnected, WorkerReplaced},
     net::{LinkEnd, LinkLimits, link},
     task::TaskFactory,
     watch::Terminated,
@@ -43,6 +43,7 @@ pub(crate) struct GateConfig {
     pub(crate) reports: Gateway<ToJobMaster>,
     pub(crate) connected: Recipient<WorkerConnected>,
     pub(crate) disconnected: Recipient<WorkerDisconnected>,
+    pub(crate) replaced: Recipient<WorkerReplaced>,
     pub(crate) gone: Recipient<Terminated<WorkerId>>,
     /// Whom clients ask.
     pub(crate) dispatcher: Addr<Dispatcher>,
@@ -95,8 +96,7 @@ impl Gate {
     fn let_in(&mut self, description: WorkerDescription, caller: Caller, ctx: &mut Context<Self>) {
         let worker = description.worker;
         info!(%worker, peer = %caller.peer, slots = description.slots, "a worker is connected");
-        // A new process on a data directory says that the former one is gone.
-        self.replace_former(description.data_directory, worker);
+        self.replace_former(description);
         self.connections += 1;
         let connection = self.connections;
         let (link, task) = link(self.config.limits);
@@ -147,13 +147,22 @@ impl Gate {
         });
     }
 
-    fn replace_former(&mut self, directory: DataDirectoryId, by: WorkerId) {
-        let former = self
-            .workers
-            .iter()
-            .find(|(id, present)| present.description.data_directory == directory && **id != by);
-        if let Some((&former, _)) = former {
-            self.forget(former);
+    /// A new process that keeps a data directory says that the former one is gone.
+    fn replace_former(&mut self, new: WorkerDescription) {
+        let WorkerDescription { worker: by, data_directory, keeper, .. } = new;
+        let is_former = |present: &Present| {
+            let WorkerDescription { worker, data_directory: kept, keeper, .. } =
+                present.description;
+            keeper == PartitionKeeper::Worker && kept == data_directory && worker != by
+        };
+        if keeper != PartitionKeeper::Worker {
+            return;
+        }
+        let former = self.workers.iter().find(|(_, present)| is_former(present));
+        if let Some((&worker, _)) = former {
+            self.workers.remove(&worker);
+            info!(%worker, %by, "a new process keeps the directory of a worker");
+            self.config.replaced.do_send(WorkerReplaced { worker, data_directory, by });
         }
     }
 

@@ -248,6 +248,7 @@ fn start_actors(
         reports: dispatcher.clone().recipient(),
         connected: dispatcher.clone().recipient(),
         disconnected: dispatcher.clone().recipient(),
+        replaced: dispatcher.clone().recipient(),
         gone: dispatcher.clone().recipient(),
         dispatcher: dispatcher.clone(),
         factory,

@@ -17,10 +17,11 @@ use super::{
 };
 use crate::{
     cluster::{JobSummary, JobsListed, WorkerDisconnected},
-    gateway::Post,
+    gateway::{Post, WorkerReplaced},
     hand_over::hand_over,
     job_master::HandOverLife,
     store_runner::ask,
+    watch::Terminated,
 };
 
 /// How long a store that could not be read is left alone.
@@ -289,6 +290,20 @@ impl Handler<HandOver> for Dispatcher {
                 warn!("what is under way takes too long; the next leader goes on without it");
             }
         })
+    }
+}
+
+impl Handler<WorkerReplaced> for Dispatcher {
+    type Result = ();
+
+    fn handle(&mut self, replaced: WorkerReplaced, _: &mut Self::Context) {
+        self.workers.remove(&replaced.worker);
+        self.config.resource_manager.do_send(Terminated(replaced.worker));
+        for run in self.runs.values() {
+            if let Life::Led(master) = &run.life {
+                master.do_send(replaced);
+            }
+        }
     }
 }
 

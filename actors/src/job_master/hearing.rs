@@ -10,7 +10,7 @@ use super::{
 use crate::{
     cluster::WorkerDisconnected,
     event_writer::LogUpdate,
-    gateway::{Post, WorkerConnected},
+    gateway::{Post, WorkerConnected, WorkerReplaced},
     operator_coordinator::SplitsDiscovered,
     resource_manager::SlotsGranted,
     watch::Terminated,
@@ -65,6 +65,16 @@ impl Handler<WorkerDisconnected> for JobMaster {
 
     fn handle(&mut self, WorkerDisconnected(worker): WorkerDisconnected, ctx: &mut Self::Context) {
         self.feed(Input::WorkerDisconnected { worker }, ctx);
+    }
+}
+
+impl Handler<WorkerReplaced> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, replaced: WorkerReplaced, ctx: &mut Self::Context) {
+        let WorkerReplaced { worker, data_directory, by } = replaced;
+        self.workers.remove(&worker);
+        self.feed(Input::WorkerReplaced { worker, data_directory, by }, ctx);
     }
 }
 
