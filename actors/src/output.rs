@@ -30,9 +30,9 @@ use std::{
 };
 
 use regrow_protocol::{ExecutionAttemptId, JobId, RunId};
-use regrow_runtime::{CommitPlan, OutputPreparation, SinkSpec};
+use regrow_runtime::{CommitPlan, JobState, OutputPreparation, SinkSpec};
 
-use self::disk::Disk;
+use self::{disk::Disk, manifest::Owner};
 pub(crate) use self::{
     error::OutputError,
     hidden_directories::{HiddenDirectory, hidden_directory_of},
@@ -92,16 +92,28 @@ impl OutputCommitter {
         leftovers::decided(run, sinks)
     }
 
-    /// Removes what `run` staged; published files stay. For runs that ended, however they did.
+    /// Removes what `run` staged, and the output directories that it made and left empty unless it
+    /// finished; published files stay. For runs that ended, `state` says how.
     ///
     /// # Errors
     /// When a hidden directory cannot be removed; call it again.
-    pub(crate) fn clean_up(&self, run: RunId, sinks: &[SinkSpec]) -> Result<(), OutputError> {
+    pub(crate) fn clean_up(
+        &self,
+        run: RunId,
+        sinks: &[SinkSpec],
+        state: JobState,
+    ) -> Result<(), OutputError> {
         let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         // The first sink's directory holds the manifest: it goes last, so that the others never
         // look like leftovers of a run that published nothing.
         for sink in sinks.iter().rev() {
-            self.disk.remove_directory(&hidden_directory(sink, run))?;
+            let hidden = hidden_directory(sink, run);
+            let made = Owner::read(&hidden).ok().flatten().and_then(|owner| owner.made);
+            self.disk.remove_directory(&hidden)?;
+            // A job that finished has an output, also one without files.
+            if let Some(topmost) = made.filter(|_| state != JobState::Finished) {
+                self.disk.remove_empty(Path::new(&sink.directory), &topmost);
+            }
         }
         Ok(())
     }

@@ -74,9 +74,10 @@ impl Dispatcher {
 
     pub(super) fn clean_output(&self, id: RunId, ctx: &Context<Self>) {
         let Some(run) = self.runs.get(&id) else { return };
-        let (output, sinks, this) =
-            (run.output.clone(), run.submission.graph.sinks.clone(), ctx.address());
-        let work = move || output.clean_up(id, &sinks);
+        let Life::Concluding(outcome) = &run.life else { return };
+        let (output, sinks, state, this) =
+            (run.output.clone(), run.submission.graph.sinks.clone(), outcome.state, ctx.address());
+        let work = move || output.clean_up(id, &sinks, state);
         self.config.effects.run("regrow-output", work, move |result| {
             match result {
                 Ok(Ok(())) => {}

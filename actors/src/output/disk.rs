@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -20,20 +20,32 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Makes `path` and what is missing above it; true if it was not there. What was made is
-    /// durable.
-    pub(super) fn create_output_directory(&self, path: &Path) -> Result<bool, OutputError> {
+    /// Makes `path` and what is missing above it; gives the topmost directory that was not there.
+    /// What was made is durable.
+    pub(super) fn create_output_directory(
+        &self,
+        path: &Path,
+    ) -> Result<Option<PathBuf>, OutputError> {
         if path.is_dir() {
-            return Ok(false);
+            return Ok(None);
         }
         if fs::symlink_metadata(path).is_ok() {
             return Err(OutputError::NoDirectory(path.to_owned()));
         }
+        let topmost = path.ancestors().take_while(|path| !path.exists()).last();
         self.step("create output directory", path, || fs::create_dir_all(path))?;
         if let Some(parent) = path.parent() {
             self.sync_directory(parent)?;
         }
-        Ok(true)
+        Ok(topmost.map(Path::to_owned))
+    }
+
+    /// Removes `path` and what is above it up to `topmost`, as far as it is empty.
+    pub(super) fn remove_empty(&self, path: &Path, topmost: &Path) {
+        let made = path.ancestors().take_while(|path| path.starts_with(topmost));
+        // One that holds something stays, with all that is above it.
+        let removed = |path: &&Path| self.count_step().and_then(|()| fs::remove_dir(path)).is_ok();
+        made.take_while(removed).for_each(drop);
     }
 
     pub(super) fn create_directory(&self, path: &Path) -> Result<(), OutputError> {

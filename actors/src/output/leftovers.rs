@@ -58,10 +58,14 @@ pub(crate) fn remove_staging(
     let disk = Disk::default();
     for hidden in staging.iter().rev() {
         // One without an owner was just being made: its name says whose it is.
-        let is_its_own =
-            Owner::read(hidden)?.is_none_or(|owner| owner.run == run && owner.job == *job);
+        let owner = Owner::read(hidden)?;
+        let is_its_own = owner.as_ref().is_none_or(|owner| owner.run == run && owner.job == *job);
         if is_its_own && names_run(hidden, run) {
             disk.remove_directory(hidden)?;
+            let made = owner.and_then(|owner| owner.made);
+            if let (Some(directory), Some(topmost)) = (hidden.parent(), made) {
+                disk.remove_empty(directory, &topmost);
+            }
         }
     }
     Ok(())

@@ -69,6 +69,10 @@ pub(super) struct Owner {
     pub(super) manifest: PathBuf,
     /// Names the start of the host; other than now means that files may have lost their contents.
     pub(super) boot: Option<String>,
+    /// The topmost directory that the run made for its output: if the job fails, it goes again as
+    /// far as it is empty.
+    #[serde(default)]
+    pub(super) made: Option<PathBuf>,
 }
 
 impl Manifest {

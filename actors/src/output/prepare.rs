@@ -1,6 +1,7 @@
 //! Makes output directories ready before the first task runs.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -23,22 +24,44 @@ pub(super) fn prepare(
 ) -> Result<Vec<String>, OutputError> {
     let OutputPreparation { run, sinks } = preparation;
     let Some(manifest) = Manifest::path(*run, sinks) else { return Ok(Vec::new()) };
-    for sink in sinks {
-        disk.create_output_directory(Path::new(&sink.directory))?;
-    }
-    check_apart(sinks)?;
-    let missing = missing_hidden_directories(*run, sinks)?;
-    let owner = Owner { job: job.clone(), run: *run, manifest, boot: boot_id() };
-    for sink in missing {
-        let hidden = hidden_directory(sink, *run);
-        disk.create_directory(&hidden)?;
-        owner.write(disk, &hidden)?;
-        disk.sync_directory(Path::new(&sink.directory))?;
+    let owner = Owner { job: job.clone(), run: *run, manifest, boot: boot_id(), made: None };
+    let mut made = BTreeMap::new();
+    if let Err(error) = make_directories(disk, &owner, sinks, &mut made) {
+        for (directory, topmost) in made.iter().rev() {
+            disk.remove_empty(directory, topmost);
+        }
+        return Err(error);
     }
     Ok(sinks
         .iter()
         .map(|sink| hidden_directory(sink, *run).to_string_lossy().into_owned())
         .collect())
+}
+
+/// Makes the directories of `sinks`; `made` has each output directory that was made, and the topmost
+/// that was made for it.
+fn make_directories<'a>(
+    disk: &Disk,
+    owner: &Owner,
+    sinks: &'a [SinkSpec],
+    made: &mut BTreeMap<&'a Path, PathBuf>,
+) -> Result<(), OutputError> {
+    for sink in sinks {
+        let directory = Path::new(&sink.directory);
+        if let Some(topmost) = disk.create_output_directory(directory)? {
+            made.insert(directory, topmost);
+        }
+    }
+    check_apart(sinks)?;
+    for sink in missing_hidden_directories(owner.run, sinks)? {
+        let directory = Path::new(&sink.directory);
+        let hidden = hidden_directory(sink, owner.run);
+        disk.create_directory(&hidden)?;
+        let owner = Owner { made: made.get(directory).cloned(), ..owner.clone() };
+        owner.write(disk, &hidden)?;
+        disk.sync_directory(directory)?;
+    }
+    Ok(())
 }
 
 /// Names this start of the host, where the system tells.

@@ -5,7 +5,7 @@ use std::{
 };
 
 use regrow_protocol::{Epoch, ExecutionAttemptId, JobVertexId, RunId, StagedFile};
-use regrow_runtime::{CommitPlan, OutputPreparation, SinkSpec};
+use regrow_runtime::{CommitPlan, JobState, OutputPreparation, SinkSpec};
 use tempfile::TempDir;
 
 use super::{OutputCommitter, OutputError, disk::Disk, hidden_directory, manifest::Owner};
@@ -120,7 +120,7 @@ fn winners_are_published_and_losers_vanish() {
     let plan = scene.staged(&[("part-00000.csv", "a"), ("part-00001.csv", "b")]);
     fs::write(hidden_directory(&plan.sinks[0], RUN).join("0-1-1"), "a loser").unwrap();
     committer().commit(&plan).unwrap();
-    committer().clean_up(RUN, &plan.sinks).unwrap();
+    committer().clean_up(RUN, &plan.sinks, JobState::Finished).unwrap();
     assert_eq!(names(&scene.directory()), ["part-00000.csv", "part-00001.csv"]);
 }
 
@@ -323,7 +323,7 @@ fn two_sinks_commit_as_one() {
         let plan = CommitPlan { run: RUN, sinks, winners };
         let ended = dying_after(steps).commit(&plan).is_ok();
         committer().commit(&plan).unwrap();
-        committer().clean_up(RUN, &plan.sinks).unwrap();
+        committer().clean_up(RUN, &plan.sinks, JobState::Finished).unwrap();
         for directory in ["out", "other"] {
             let path = scene.root.path().join(directory);
             assert_eq!(names(&path), ["part-00000.csv"], "after {steps} steps");
@@ -362,6 +362,41 @@ fn a_job_without_records_publishes_nothing_and_succeeds() {
     scene.put_old("part-00000.csv", "old");
     let plan = scene.staged(&[]);
     committer().commit(&plan).unwrap();
-    committer().clean_up(RUN, &plan.sinks).unwrap();
+    committer().clean_up(RUN, &plan.sinks, JobState::Finished).unwrap();
     assert!(names(&scene.directory()).is_empty());
+}
+
+#[test]
+fn a_job_that_failed_leaves_no_directory_that_it_made_and_left_empty() {
+    let scene = Scene::new(false);
+    let above = scene.root.path().join("above");
+    let sinks = vec![scene.sink("above/a"), scene.sink("above/b")];
+    let preparation = OutputPreparation { run: RUN, sinks: sinks.clone() };
+    committer().prepare(&preparation).unwrap();
+    // As after a restart, when they are there.
+    committer().prepare(&preparation).unwrap();
+    committer().clean_up(RUN, &sinks, JobState::Failed).unwrap();
+    assert!(!above.exists());
+
+    committer().prepare(&preparation).unwrap();
+    fs::write(above.join("b/of-somebody"), "").unwrap();
+    committer().clean_up(RUN, &sinks, JobState::Canceled).unwrap();
+    assert_eq!(names(&above), ["b"]);
+
+    committer().prepare(&OutputPreparation { run: RUN, sinks: sinks[..1].to_vec() }).unwrap();
+    committer().clean_up(RUN, &sinks[..1], JobState::Finished).unwrap();
+    assert_eq!(names(&above), ["a", "b"]);
+    committer().prepare(&OutputPreparation { run: RUN, sinks: sinks[..1].to_vec() }).unwrap();
+    committer().clean_up(RUN, &sinks[..1], JobState::Failed).unwrap();
+    assert_eq!(names(&above), ["a", "b"], "it was there before");
+}
+
+#[test]
+fn a_preparation_that_is_refused_leaves_nothing_behind() {
+    let scene = Scene::new(false);
+    scene.put_old("file", "content");
+    let sinks = vec![scene.sink("new/a"), scene.sink("out")];
+    let error = committer().prepare(&OutputPreparation { run: RUN, sinks }).unwrap_err();
+    assert!(matches!(error, OutputError::NotEmpty { .. }), "{error}");
+    assert_eq!(names(scene.root.path()), ["out"]);
 }

@@ -35,19 +35,26 @@ impl Lock {
             path: directory.to_owned(),
             source,
         };
+        let mut missing = None;
         for _ in 0..TRIES {
             match try_once(directory) {
                 Ok(Some(file)) => return Ok(Self { _file: file }),
-                Ok(None) => pause(),
-                // The directory was removed between two steps.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => pause(),
+                Ok(None) => {
+                    missing = None;
+                    pause();
+                }
+                // The directory was removed between two steps, or cannot be made where it is to be.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    missing = Some(error);
+                    pause();
+                }
                 Err(source) => {
                     remove_unused(directory);
                     return Err(failed(source));
                 }
             }
         }
-        Err(in_use(directory, owner(directory)))
+        Err(missing.map_or_else(|| in_use(directory, owner(directory)), failed))
     }
 
     /// Locks `directory`, which is there, if nobody has it.
