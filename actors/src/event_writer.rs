@@ -301,7 +301,7 @@ fn store_batch(
     let bytes = encode_batch(epoch, batch.first, &batch.events)
         .map_err(|error| WriteError::Sick(with_causes(&error)))?;
     let position = store.append(run, epoch, &bytes).map_err(WriteError::from)?;
-    let is_snapshot = matches!(batch.events.first(), Some(JobEvent::Snapshot { .. }));
+    let is_snapshot = matches!(batch.events.front(), Some(JobEvent::Snapshot { .. }));
     if is_snapshot {
         remove_before(store, run, epoch, position);
     }

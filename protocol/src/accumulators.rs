@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::OpaqueBytes;
 
@@ -60,8 +60,12 @@ pub enum AccumulatorKind {
 ///
 /// What comes under a name that stands for another kind is kept beside it, with the kind behind the
 /// name: `lines (max)` beside the sum `lines`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Accumulators(BTreeMap<String, Accumulator>);
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "BTreeMap<String, Accumulator>")]
+pub struct Accumulators {
+    /// By ascending name. There are few, once a task: the node of a tree would be ten times larger.
+    values: Vec<(String, Accumulator)>,
+}
 
 impl AccumulatorKind {
     /// The kind for people.
@@ -126,54 +130,76 @@ impl Accumulators {
     /// Folds `value` into what stands under `name`.
     #[inline]
     pub fn add(&mut self, name: &str, value: Accumulator) {
-        let Some(present) = self.0.get_mut(name) else {
-            self.0.insert(name.to_owned(), value);
-            return;
-        };
-        if let Err(other) = present.merge(value) {
-            let beside = beside(name, other.kind());
-            self.add(&beside, other);
+        match self.position(name) {
+            Ok(index) => {
+                if let Err(other) = self.values[index].1.merge(value) {
+                    let beside = beside(name, other.kind());
+                    self.add(&beside, other);
+                }
+            }
+            Err(index) => {
+                self.values.reserve_exact(1);
+                self.values.insert(index, (name.to_owned(), value));
+            }
         }
     }
 
     /// Folds all of `other` in.
     pub fn merge(&mut self, other: &Self) {
-        for (name, value) in &other.0 {
+        for (name, value) in other.iter() {
             self.add(name, value.clone());
         }
     }
 
     /// What stands under `name`.
     pub fn get(&self, name: &str) -> Option<&Accumulator> {
-        self.0.get(name)
+        self.position(name).ok().map(|index| &self.values[index].1)
+    }
+
+    /// Where `name` stands, or where it belongs.
+    fn position(&self, name: &str) -> Result<usize, usize> {
+        self.values.binary_search_by(|(present, _)| present.as_str().cmp(name))
     }
 
     /// What was accumulated as `name` by values of this kind.
     pub fn find(&self, name: &str, kind: AccumulatorKind) -> Option<&Accumulator> {
         let is_meant = |found: &&Accumulator| found.kind() == kind;
-        let first = self.0.get(name).filter(is_meant);
-        first.or_else(|| self.0.get(&beside(name, kind)).filter(is_meant))
+        let first = self.get(name).filter(is_meant);
+        first.or_else(|| self.get(&beside(name, kind)).filter(is_meant))
     }
 
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Accumulator)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value))
+        self.values.iter().map(|(name, value)| (name.as_str(), value))
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.values.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.values.is_empty()
     }
 
     /// About how many bytes they take, without what is collected; see [`ACCUMULATOR_BYTES_MAX`].
     pub fn bytes(&self) -> u64 {
-        let counted = self.0.iter().filter(|(_, value)| value.kind() != AccumulatorKind::Collected);
+        let counted =
+            self.values.iter().filter(|(_, value)| value.kind() != AccumulatorKind::Collected);
         counted.map(|(name, value)| name.len() as u64 + value.bytes()).sum()
+    }
+}
+
+impl From<BTreeMap<String, Accumulator>> for Accumulators {
+    fn from(values: BTreeMap<String, Accumulator>) -> Self {
+        Self { values: values.into_iter().collect() }
+    }
+}
+
+impl Serialize for Accumulators {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
     }
 }
 

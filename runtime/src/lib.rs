@@ -9,6 +9,7 @@
 
 mod action;
 mod alarm;
+mod chunked_queue;
 mod commit;
 mod coordinator;
 mod decision;
@@ -39,6 +40,7 @@ mod vertex_reset;
 mod worker_timeouts;
 
 pub use action::Action;
+pub use chunked_queue::ChunkedQueue;
 pub use commit::{CommitPlan, OutputPreparation};
 pub use coordinator::{CoordinatorDelta, NO_CHECKPOINT, OperatorCoordinator, Reply};
 pub use decision::{Decision, Flush};

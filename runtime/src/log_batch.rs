@@ -99,7 +99,11 @@ struct Body {
 ///
 /// # Errors
 /// When an event does not serialize; a defect of its type.
-pub fn encode_batch(epoch: Epoch, first: Lsn, events: &[JobEvent]) -> Result<Vec<u8>, EncodeError> {
+pub fn encode_batch<'a>(
+    epoch: Epoch,
+    first: Lsn,
+    events: impl IntoIterator<Item = &'a JobEvent>,
+) -> Result<Vec<u8>, EncodeError> {
     let (events, finishes) = FinishTableWriter::split(events);
     let version = if finishes.is_some() { TABULAR } else { PLAIN };
     let body = encode(&BodyRef { epoch, first, events, finishes })?;

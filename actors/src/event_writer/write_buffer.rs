@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use regrow_runtime::{Flush, JobEvent, Lsn};
+use regrow_runtime::{ChunkedQueue, Flush, JobEvent, Lsn};
 use tokio::time::Instant;
 
 use super::Append;
@@ -18,15 +18,23 @@ const GATHERED_BYTES_MAX: u64 = 64 << 20;
 pub(super) struct WriteBuffer {
     bytes_max: u64,
     interval: Duration,
-    events: VecDeque<(u64, JobEvent)>,
+    /// None is empty.
+    gathered: VecDeque<Gathered>,
     bytes: u64,
     upto: Lsn,
     due: Option<Instant>,
 }
 
+/// Events of one batch to come.
+#[derive(Default)]
+struct Gathered {
+    events: ChunkedQueue<JobEvent>,
+    bytes: u64,
+}
+
 /// Events that are written together.
 pub(super) struct Batch {
-    pub(super) events: Vec<JobEvent>,
+    pub(super) events: ChunkedQueue<JobEvent>,
     /// Number of events of the run before them.
     pub(super) first: Lsn,
     /// The position after them.
@@ -36,19 +44,17 @@ pub(super) struct Batch {
 impl WriteBuffer {
     /// Events are due when there are `bytes_max` of them, or `interval` after the first.
     pub(super) fn new(bytes_max: u64, interval: Duration) -> Self {
-        let (events, upto) = (VecDeque::new(), Lsn::default());
-        Self { bytes_max, interval, events, bytes: 0, upto, due: None }
+        let (gathered, upto) = (VecDeque::new(), Lsn::default());
+        Self { bytes_max, interval, gathered, bytes: 0, upto, due: None }
     }
 
     /// Adds the events of one decision.
     pub(super) fn add(&mut self, append: Append, now: Instant) {
         self.upto = self.upto.max(append.upto);
         for event in append.events {
-            let bytes = event.approximate_bytes();
-            self.bytes += bytes;
-            self.events.push_back((bytes, event));
+            self.push(event);
         }
-        if self.events.is_empty() {
+        if self.gathered.is_empty() {
             return;
         }
         let wait = match append.flush {
@@ -59,6 +65,21 @@ impl WriteBuffer {
         };
         let due = now + wait;
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
+    }
+
+    /// Adds an event to the newest batch, or begins another one: with a snapshot, so that all
+    /// before that batch can be removed.
+    fn push(&mut self, event: JobEvent) {
+        let bytes = event.approximate_bytes();
+        self.bytes += bytes;
+        let has_room = |newest: &Gathered| newest.bytes + bytes <= GATHERED_BYTES_MAX;
+        if is_snapshot(&event) || !self.gathered.back().is_some_and(has_room) {
+            self.gathered.push_back(Gathered::default());
+        }
+        if let Some(newest) = self.gathered.back_mut() {
+            newest.bytes += bytes;
+            newest.events.push_back(event);
+        }
     }
 
     /// Adds the events from a snapshot on, due at once; false if there is none.
@@ -74,30 +95,21 @@ impl WriteBuffer {
         self.due
     }
 
-    /// Takes what is to be written next. A snapshot begins a batch, so that all before that batch
-    /// can be removed. What is left stays due.
+    /// Takes what is to be written next. What is left stays due.
     pub(super) fn take(&mut self) -> Option<Batch> {
-        let mut events = Vec::with_capacity(self.events.len());
-        let mut taken = 0;
-        while let Some((bytes, event)) = self.events.pop_front() {
-            taken += bytes;
-            events.push(event);
-            let full = |(next, _): &(u64, JobEvent)| taken + next > GATHERED_BYTES_MAX;
-            if self.events.front().is_some_and(|next| full(next) || is_snapshot(&next.1)) {
-                break;
-            }
-        }
-        self.bytes -= taken;
-        if self.events.is_empty() {
+        let Gathered { events, bytes } = self.gathered.pop_front()?;
+        self.bytes -= bytes;
+        if self.gathered.is_empty() {
             self.due = None;
         }
-        let upto = Lsn(self.upto.0.saturating_sub(self.events.len() as u64));
+        let left: usize = self.gathered.iter().map(|later| later.events.len()).sum();
+        let upto = Lsn(self.upto.0.saturating_sub(left as u64));
         let first = Lsn(upto.0.saturating_sub(events.len() as u64));
-        (!events.is_empty()).then_some(Batch { events, first, upto })
+        Some(Batch { events, first, upto })
     }
 
     pub(super) fn clear(&mut self) {
-        self.events.clear();
+        self.gathered.clear();
         self.bytes = 0;
         self.due = None;
     }

@@ -1,10 +1,10 @@
 //! Actions that wait until their records are durable.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use regrow_protocol::{ExecutionAttemptId, JobVertexId, WorkerId};
 
-use crate::{Action, Lsn};
+use crate::{Action, ChunkedQueue, Lsn};
 
 /// Something to do once a position is durable.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,11 +25,12 @@ pub(super) struct Held {
     waiting: BTreeMap<(Lsn, u64), HeldAction>,
     count: u64,
     /// Reports to be accepted, by ascending position: the most frequent action by far.
-    acceptances: VecDeque<(Lsn, WorkerId, ExecutionAttemptId)>,
+    acceptances: ChunkedQueue<(Lsn, WorkerId, ExecutionAttemptId)>,
 }
 
-/// Most reports that one message answers: keeps it within tens of kilobytes.
-const ACCEPTANCES_MAX: usize = 1_000;
+/// Most reports that one message answers: keeps it within a few kilobytes, a size of which there is
+/// always memory at hand.
+const ACCEPTANCES_MAX: usize = 100;
 
 impl Held {
     /// Holds `action` until everything up to `lsn` is durable.
@@ -110,7 +111,7 @@ mod tests {
         assert_eq!(pop(0), [(even, 1, 0)]);
         assert_eq!(pop(0), []);
         let rest = pop(2 * count);
-        assert_eq!(rest, [(odd, 1000, 1), (even, 1000, 2), (even, 4, 2002), (odd, 5, 2001)]);
+        assert_eq!(rest, [(odd, 100, 1), (even, 100, 2), (even, 4, 202), (odd, 5, 201)]);
         assert!(held.is_empty());
     }
 

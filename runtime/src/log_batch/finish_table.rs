@@ -97,7 +97,9 @@ pub(super) struct FinishTableWriter {
 
 impl FinishTableWriter {
     /// The events that are no finishes, and a table of those that are, if there are any.
-    pub(super) fn split(events: &[JobEvent]) -> (Vec<&JobEvent>, Option<FinishTable>) {
+    pub(super) fn split<'a>(
+        events: impl IntoIterator<Item = &'a JobEvent>,
+    ) -> (Vec<&'a JobEvent>, Option<FinishTable>) {
         let mut writer = Self::default();
         let (mut others, mut finishes, mut count) = (Vec::new(), 0, 0);
         for event in events {
