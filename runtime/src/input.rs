@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use regrow_protocol::{
-    DataDirectoryId, ExecutionAttemptId, FinishRecord, Inventory, JobVertexId, Split, TaskFailure,
-    WorkerDescription, WorkerId,
+    DataDirectoryId, Envelope, Epoch, ExecutionAttemptId, FinishRecord, Inventory, JobVertexId,
+    Split, TaskFailure, ToJobMaster, WorkerDescription, WorkerId,
 };
 
 use crate::Lsn;
@@ -128,4 +128,71 @@ pub enum Input {
     SnapshotWanted,
     /// A moment asked for by [`Action::WakeAt`](crate::Action::WakeAt) has come.
     Woken,
+}
+
+impl Input {
+    /// What a worker said, to the life `epoch` of its run; none if it says nothing to that life.
+    ///
+    /// A report is judged by its attempt, whatever the epoch of its envelope. What a worker says
+    /// that it holds answers a question: to the life before, it may have said so before it began or
+    /// sealed what that life told it next. It says so again to the life that asks next.
+    pub fn reported(envelope: Envelope<ToJobMaster>, epoch: Epoch) -> Option<Self> {
+        let answers = envelope.epoch >= epoch;
+        Some(match envelope.message {
+            // Asked of whoever knows all runs; that this one is led is said by `JobMasterStarted`.
+            ToJobMaster::RunHeld { .. } => return None,
+            ToJobMaster::Registered { .. } | ToJobMaster::AllPartitionsWithMetrics { .. }
+                if !answers =>
+            {
+                return None;
+            }
+            ToJobMaster::Registered { worker, inventory } => {
+                Self::WorkerRegistered { worker, inventory }
+            }
+            ToJobMaster::AllPartitionsWithMetrics { worker, data_directory, finished } => {
+                Self::PartitionsReported { worker, data_directory, finished }
+            }
+            ToJobMaster::TaskFinished { worker, data_directory, record } => {
+                Self::TaskFinished { worker, data_directory, record }
+            }
+            ToJobMaster::TaskFailed { worker, attempt, failure } => {
+                Self::TaskFailed { worker, attempt, failure }
+            }
+            ToJobMaster::SplitRequested { worker, attempt, request } => {
+                Self::SplitRequested { worker, attempt, request }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use regrow_protocol::RunId;
+
+    use super::*;
+
+    #[test]
+    fn rule_5_3_what_was_said_to_the_life_before_is_no_answer_to_this_one() {
+        let worker = WorkerId::from_bits(1);
+        let said = |message, life| {
+            let envelope =
+                Envelope { run: RunId::from_bits(1), epoch: Epoch::new(1, life), message };
+            Input::reported(envelope, Epoch::new(1, 1)).is_some()
+        };
+        let held = ToJobMaster::AllPartitionsWithMetrics {
+            worker,
+            data_directory: DataDirectoryId::from_bits(1),
+            finished: Vec::new(),
+        };
+        assert!(!said(held.clone(), 0) && said(held, 1));
+        let attempt = ExecutionAttemptId {
+            run: RunId::from_bits(1),
+            vertex: JobVertexId(0),
+            subtask: 0,
+            epoch: Epoch::new(1, 0),
+            number: 0,
+        };
+        let failure = TaskFailure::Cancelled;
+        assert!(said(ToJobMaster::TaskFailed { worker, attempt, failure }, 0));
+    }
 }

@@ -338,9 +338,12 @@ impl TaskExecutor {
         }
     }
 
+    /// Whether nothing of a run is to be kept: also not that attempts of it started, since a master
+    /// whose grace is not over may send what it was not told of again.
     fn is_empty(&self, run: RunId) -> bool {
-        let reports = self.runs.get(&run).is_some_and(|state| !state.unacknowledged.is_empty());
-        !reports && !self.slots.serves(run)
+        let nothing =
+            |state: &ExecutorRun| state.unacknowledged.is_empty() && state.known.is_empty();
+        self.runs.get(&run).is_none_or(nothing) && !self.slots.serves(run)
     }
 
     fn end_run(&mut self, run: RunId, actions: &mut Actions) {

@@ -1,6 +1,13 @@
 //! Lets workers into a `JobManager`'s process, and tells when they are gone.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, Recipient};
 use regrow_protocol::{
@@ -13,7 +20,7 @@ use tracing::{debug, info};
 use super::{
     acceptor::Caller,
     client_session::{ClientGone, ClientSession, Said},
-    remote_worker::{LinkClosed, LinkOpened, RemoteWorker},
+    remote_worker::{LinkClosed, RemoteWorker},
 };
 use crate::{
     dispatcher::Dispatcher,
@@ -24,8 +31,8 @@ use crate::{
     watch::Terminated,
 };
 
-/// Lets workers in. One actor stands for each; it outlives the worker's connections until the
-/// grace of the last one has passed.
+/// Lets workers in. One actor stands for each connection; a worker counts as there until the grace
+/// of its last one has passed.
 pub(crate) struct Gate {
     config: GateConfig,
     workers: BTreeMap<WorkerId, Present>,
@@ -59,6 +66,8 @@ struct Present {
     /// Number of the newest connection.
     connection: u64,
     open: bool,
+    /// Whether what comes on it still counts.
+    heard: Arc<AtomicBool>,
 }
 
 /// Somebody may talk to us.
@@ -100,13 +109,12 @@ impl Gate {
         self.connections += 1;
         let connection = self.connections;
         let (link, task) = link(self.config.limits);
-        let actor = match self.workers.remove(&worker) {
-            Some(present) => {
-                present.actor.do_send(LinkOpened(link));
-                present.actor
-            }
-            None => RemoteWorker::new(worker, link).start(),
-        };
+        if let Some(before) = self.workers.remove(&worker) {
+            // Whoever connects again has given the connection before up, noticed here or not.
+            before.heard.store(false, Ordering::Release);
+            before.actor.do_send(LinkClosed);
+        }
+        let actor = RemoteWorker::new(worker, link).start();
         // Before anything that it says.
         self.config.connected.do_send(WorkerConnected {
             worker: description,
@@ -114,18 +122,15 @@ impl Gate {
             shuffle_service: actor.clone().recipient(),
         });
         let (reports, this) = (self.config.reports.clone(), ctx.address());
+        let heard = Arc::new(AtomicBool::new(true));
+        let counts = Arc::clone(&heard);
         self.config.io.spawn(async move {
-            let hear = |frame: &[u8]| {
-                match decode(frame).map_err(|error| with_causes(&error))? {
-                    FromWorker::JobMaster(envelope) => reports.do_send(Post(envelope)),
-                }
-                Ok(())
-            };
+            let hear = |frame: &[u8]| hear_worker(frame, &counts, &reports);
             let end = task.run(caller.stream, caller.read, hear).await;
             drop(caller.permit);
             this.do_send(ConnectionEnded { worker, connection, end });
         });
-        self.workers.insert(worker, Present { description, actor, connection, open: true });
+        self.workers.insert(worker, Present { description, actor, connection, open: true, heard });
     }
 
     /// Lets a client ask.
@@ -173,6 +178,21 @@ impl Gate {
             self.config.gone.do_send(Terminated(worker));
         }
     }
+}
+
+/// Passes on what a worker says, if its connection still counts.
+fn hear_worker(
+    frame: &[u8],
+    counts: &AtomicBool,
+    reports: &Gateway<ToJobMaster>,
+) -> Result<(), String> {
+    if !counts.load(Ordering::Acquire) {
+        return Err("it has connected again".to_owned());
+    }
+    match decode(frame).map_err(|error| with_causes(&error))? {
+        FromWorker::JobMaster(envelope) => reports.do_send(Post(envelope)),
+    }
+    Ok(())
 }
 
 impl Actor for Gate {

@@ -7,21 +7,15 @@ use tracing::{debug, error};
 
 use crate::{gateway::Post, net::Link};
 
-/// Sends on what is posted to a worker. While its connection is closed, nothing is kept: what a
-/// worker missed is said again when it registers.
+/// Sends on what is posted to a worker, on one connection to it: what is posted before somebody knows
+/// of the next connection never goes out on that. Once it is closed, nothing is kept: what a worker
+/// missed is said again when it registers.
 pub(crate) struct RemoteWorker {
     worker: WorkerId,
     link: Option<Link>,
 }
 
-/// The connection of a worker is open.
-pub(crate) struct LinkOpened(pub(crate) Link);
-
-impl Message for LinkOpened {
-    type Result = ();
-}
-
-/// The connection of a worker is closed.
+/// The connection is closed, or is to be.
 pub(crate) struct LinkClosed;
 
 impl Message for LinkClosed {
@@ -48,14 +42,6 @@ impl RemoteWorker {
 
 impl Actor for RemoteWorker {
     type Context = Context<Self>;
-}
-
-impl Handler<LinkOpened> for RemoteWorker {
-    type Result = ();
-
-    fn handle(&mut self, LinkOpened(link): LinkOpened, _: &mut Self::Context) {
-        self.link = Some(link);
-    }
 }
 
 impl Handler<LinkClosed> for RemoteWorker {

@@ -16,35 +16,11 @@ use crate::{
     watch::Terminated,
 };
 
-/// What a worker said, as an input. The envelope's epoch does not matter: reports are judged by
-/// their attempt.
-fn report(message: ToJobMaster) -> Option<Input> {
-    Some(match message {
-        // Asked of whoever knows all runs; that this one is led is said by `JobMasterStarted`.
-        ToJobMaster::RunHeld { .. } => return None,
-        ToJobMaster::Registered { worker, inventory } => {
-            Input::WorkerRegistered { worker, inventory }
-        }
-        ToJobMaster::AllPartitionsWithMetrics { worker, data_directory, finished } => {
-            Input::PartitionsReported { worker, data_directory, finished }
-        }
-        ToJobMaster::TaskFinished { worker, data_directory, record } => {
-            Input::TaskFinished { worker, data_directory, record }
-        }
-        ToJobMaster::TaskFailed { worker, attempt, failure } => {
-            Input::TaskFailed { worker, attempt, failure }
-        }
-        ToJobMaster::SplitRequested { worker, attempt, request } => {
-            Input::SplitRequested { worker, attempt, request }
-        }
-    })
-}
-
 impl Handler<Post<ToJobMaster>> for JobMaster {
     type Result = ();
 
     fn handle(&mut self, Post(envelope): Post<ToJobMaster>, ctx: &mut Self::Context) {
-        if let Some(input) = report(envelope.message) {
+        if let Some(input) = Input::reported(envelope, self.epoch) {
             self.feed(input, ctx);
         }
     }

@@ -8,7 +8,10 @@ use regrow_protocol::{ExecutionAttemptId, ExecutionVertexId, JobVertexId, Pinned
 #[derive(Debug, Default)]
 pub(super) struct Executions {
     current: BTreeMap<ExecutionVertexId, Execution>,
-    winding_down: BTreeMap<ExecutionAttemptId, WorkerId>,
+    winding_down: BTreeMap<ExecutionAttemptId, Winding>,
+    /// The ticket at which the newest connection of each worker opened: what was sent before it may
+    /// be lost, and what was sent since is heard on it, or lost with it.
+    connected: BTreeMap<WorkerId, u64>,
     /// Current attempts per vertex, for screens.
     per_vertex: BTreeMap<JobVertexId, u32>,
     tickets: u64,
@@ -21,8 +24,17 @@ pub(super) struct Execution {
     pub(super) worker: WorkerId,
     pub(super) stage: ExecutionStage,
     pub(super) splits: PinnedSplits,
-    /// Distinguishes a dispatch from an earlier one of the same attempt that was never sent.
+    /// Distinguishes a dispatch from an earlier one of the same attempt that was never sent; of one
+    /// that was sent, it says when.
     pub(super) ticket: u64,
+}
+
+/// An attempt that was told to stop and still holds its slot.
+#[derive(Clone, Copy, Debug)]
+struct Winding {
+    worker: WorkerId,
+    /// When it was sent.
+    ticket: u64,
 }
 
 /// How far an attempt is.
@@ -57,9 +69,23 @@ impl Executions {
     }
 
     pub(super) fn mark_sent(&mut self, attempt: &ExecutionAttemptId) {
+        let ticket = self.next_ticket();
         if let Some(execution) = self.current.get_mut(&attempt.execution_vertex()) {
             execution.stage = ExecutionStage::Sent;
+            execution.ticket = ticket;
         }
+    }
+
+    /// A connection to a worker is open.
+    pub(super) fn connected(&mut self, worker: WorkerId) {
+        let ticket = self.next_ticket();
+        self.connected.insert(worker, ticket);
+    }
+
+    /// Whether something was sent to a worker before its newest connection: an inventory that comes
+    /// on that connection tells whether it arrived.
+    fn may_be_lost(&self, worker: WorkerId, ticket: u64) -> bool {
+        self.connected.get(&worker).is_some_and(|connected| ticket < *connected)
     }
 
     pub(super) fn remove(&mut self, subtask: ExecutionVertexId) -> Option<Execution> {
@@ -72,17 +98,19 @@ impl Executions {
 
     /// An attempt was told to stop; its slot is not free yet.
     pub(super) fn wind_down(&mut self, execution: &Execution) {
-        self.winding_down.insert(execution.attempt, execution.worker);
+        let Execution { attempt, worker, ticket, .. } = execution;
+        self.winding_down.insert(*attempt, Winding { worker: *worker, ticket: *ticket });
     }
 
     /// An attempt that was told to stop has ended; returns whose slot is free now.
     pub(super) fn wound_down(&mut self, attempt: &ExecutionAttemptId) -> Option<WorkerId> {
-        self.winding_down.remove(attempt)
+        self.winding_down.remove(attempt).map(|winding| winding.worker)
     }
 
     /// Forgets what wound down on a worker that is gone.
     pub(super) fn forget_winding(&mut self, worker: WorkerId) {
-        self.winding_down.retain(|_, holder| *holder != worker);
+        self.winding_down.retain(|_, winding| winding.worker != worker);
+        self.connected.remove(&worker);
     }
 
     /// The current attempts on a worker.
@@ -91,17 +119,22 @@ impl Executions {
         here.map(|execution| execution.attempt).collect()
     }
 
-    /// The current attempts that a worker was told of.
-    pub(super) fn sent_to(&self, worker: WorkerId) -> Vec<ExecutionAttemptId> {
+    /// The current attempts that a worker was told of before its newest connection.
+    pub(super) fn perhaps_unheard_by(&self, worker: WorkerId) -> Vec<ExecutionAttemptId> {
         let told = |execution: &&Execution| {
-            execution.worker == worker && execution.stage == ExecutionStage::Sent
+            execution.worker == worker
+                && execution.stage == ExecutionStage::Sent
+                && self.may_be_lost(worker, execution.ticket)
         };
         self.current.values().filter(told).map(|execution| execution.attempt).collect()
     }
 
-    /// The attempts on a worker that were told to stop.
-    pub(super) fn winding_down_on(&self, worker: WorkerId) -> Vec<ExecutionAttemptId> {
-        let here = self.winding_down.iter().filter(|(_, holder)| **holder == worker);
+    /// The attempts that a worker was told of before its newest connection, and that were told to
+    /// stop.
+    pub(super) fn perhaps_ended_on(&self, worker: WorkerId) -> Vec<ExecutionAttemptId> {
+        let here = self.winding_down.iter().filter(|(_, winding)| {
+            winding.worker == worker && self.may_be_lost(worker, winding.ticket)
+        });
         here.map(|(attempt, _)| *attempt).collect()
     }
 

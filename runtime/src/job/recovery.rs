@@ -153,6 +153,7 @@ impl Job {
 
     pub(super) fn worker_connected(&mut self, worker: WorkerId, out: &mut Decision) {
         self.workers.connect(worker);
+        self.executions.connected(worker);
         let started = self.epoch_started();
         self.hold_action(started, Flush::Now, Action::AnnounceMaster { worker }, out);
         let question = Action::GetAllPartitionsWithMetrics { worker };

@@ -9,8 +9,9 @@ use super::{Job, Phase};
 use crate::{Action, Decision};
 
 impl Job {
-    /// Compares what a worker holds with what this master takes it to hold. What is repeated does
-    /// no harm: the worker may have heard it on the new connection.
+    /// Compares what a worker holds with what this master takes it to hold. What it was told on its
+    /// newest connection is left out: its inventory may have been made before it heard of that. What
+    /// is repeated does no harm.
     pub(super) fn resync(&mut self, worker: WorkerId, inventory: &Inventory, out: &mut Decision) {
         if !matches!(self.phase, Phase::Active) {
             return;
@@ -18,12 +19,12 @@ impl Job {
         let running: BTreeSet<ExecutionAttemptId> = inventory.running.iter().copied().collect();
         let sealed = inventory.unacknowledged.iter().map(|record| record.attempt);
         let held: BTreeSet<ExecutionAttemptId> = running.iter().copied().chain(sealed).collect();
-        for attempt in self.executions.sent_to(worker) {
+        for attempt in self.executions.perhaps_unheard_by(worker) {
             if !held.contains(&attempt) {
                 self.send_again(&attempt, out);
             }
         }
-        for attempt in self.executions.winding_down_on(worker) {
+        for attempt in self.executions.perhaps_ended_on(worker) {
             if !held.contains(&attempt)
                 && let Some(holder) = self.executions.wound_down(&attempt)
             {

@@ -271,6 +271,7 @@ impl Job {
         let Some(execution) = self.executions.of_attempt(attempt) else { return };
         let (worker, splits) = (execution.worker, execution.splits.clone());
         let deployment = Box::new(self.deployment(*attempt, splits));
+        self.executions.mark_sent(attempt);
         out.actions.push(Action::SubmitTask { worker, deployment });
     }
 

@@ -202,6 +202,20 @@ fn rule_4_7_a_reconnect_within_the_grace_goes_on_as_if_nothing_had_been() {
 }
 
 #[test]
+fn rule_1_3_an_attempt_that_was_given_up_does_not_start_again_when_it_is_sent_again() {
+    let mut worker = Worker::new(1);
+    worker.tell(1, START);
+    worker.tell(1, submit(attempt(1, 0, 0)));
+    worker.lose(1);
+    worker.wake(5_000);
+    worker.fail(attempt(1, 0, 0), TaskFailure::Cancelled);
+    worker.wake(6_000);
+    let actions = worker.tell(1, submit(attempt(1, 0, 0)));
+    assert_eq!(Worker::started(&actions), []);
+    assert_eq!(Worker::failures(&actions), [(attempt(1, 0, 0), TaskFailure::Cancelled)]);
+}
+
+#[test]
 fn the_loss_of_an_older_master_heard_late_changes_nothing() {
     let mut worker = Worker::new(1);
     worker.tell(1, START);
