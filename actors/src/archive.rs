@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use regrow_protocol::JobId;
+use regrow_protocol::{JobId, SubmissionId};
 use regrow_runtime::{JobOutcome, RecoveryReport};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -49,6 +49,9 @@ pub struct ArchivedJob {
     pub job_name: String,
     /// Its arguments, as its builder reads them.
     pub arguments: Vec<u8>,
+    /// Who began the run; older programs did not note it.
+    #[serde(default)]
+    pub submission: Option<SubmissionId>,
     /// Each recovery, oldest first.
     pub reports: Vec<RecoveryReport>,
 }

@@ -11,19 +11,25 @@ mod client;
 mod ending;
 mod following;
 mod leading;
+mod listing;
+mod recovering;
 mod run;
 mod standings;
 pub(crate) mod store_work;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use regrow_protocol::{
     Envelope, Epoch, JobId, RunId, RunStanding, ToJobMaster, ToTaskExecutor, WorkerId,
 };
-use regrow_runtime::{JobOutcome, PreviousLife, RecoveryReport, with_causes};
+use regrow_runtime::{JobOutcome, JobSubmission, PreviousLife, RecoveryReport, with_causes};
 use regrow_store::EventStore;
 use tracing::info;
 
@@ -38,13 +44,15 @@ use self::{
 pub(crate) use self::{
     admission::SubmitError,
     client::{CancelRun, ClientUpdate, KillRun, SubmitJob},
-    following::{FollowRun, HandOver, ListJobs, RecoverAll},
+    following::{FollowRun, HandOver},
+    listing::ListJobs,
+    recovering::RecoverAll,
 };
 use crate::{
     archive::Archive,
     effects::EffectRunner,
     gateway::{Post, WorkerConnected},
-    job_master::{CancelJob, KillMaster},
+    job_master::KillMaster,
     panic_watch::current_panic,
     recovery_reports::reports_directory,
     resource_manager::ResourceManager,
@@ -81,6 +89,10 @@ pub(crate) struct Dispatcher {
     late: Vec<Question>,
     /// Questions that wait until all jobs are known; none once they are.
     put_off: Option<Vec<Question>>,
+    /// Jobs of earlier processes about which the store has not said what becomes of them.
+    recovering: BTreeSet<JobId>,
+    /// Jobs that were accepted and cannot be led, with the cause.
+    unrecovered: BTreeMap<JobId, String>,
     runs: BTreeMap<RunId, Run>,
     ended: EndedRuns,
     workers: BTreeMap<WorkerId, WorkerConnected>,
@@ -119,6 +131,8 @@ impl Dispatcher {
             submitting: BTreeMap::new(),
             late: Vec::new(),
             put_off: None,
+            recovering: BTreeSet::new(),
+            unrecovered: BTreeMap::new(),
             runs: BTreeMap::new(),
             ended: EndedRuns::default(),
             workers: BTreeMap::new(),
@@ -134,14 +148,38 @@ impl Dispatcher {
         self.runs.values_mut().find(|run| run.submission.job == *job)
     }
 
-    fn admit(&mut self, submit: SubmitJob, ctx: &Context<Self>) {
+    /// Why a new job may not write where it wants to: another one that is not over does.
+    fn shared_output(&self, new: &JobSubmission) -> Option<String> {
+        let others = self.runs.values().map(|run| &run.submission);
+        let others = others.chain(self.submitting.values().map(|submit| &submit.submission));
+        let used = others.filter(|other| other.job != new.job).find_map(|other| {
+            let writes = |directory: &str| {
+                other
+                    .graph
+                    .sinks
+                    .iter()
+                    .any(|sink| Path::new(&sink.directory) == Path::new(directory))
+            };
+            let shared = new.graph.sinks.iter().find(|sink| writes(&sink.directory))?;
+            Some((&other.job, &shared.directory))
+        });
+        used.map(|(job, directory)| {
+            format!(
+                "output directory {directory} is in use by job {job}, which this cluster runs; wait \
+                 until it has ended, cancel it, or choose another directory"
+            )
+        })
+    }
+
+    fn admit(&mut self, mut submit: SubmitJob, ctx: &Context<Self>) {
+        let obstacle = submit.obstacle.take().or_else(|| self.shared_output(&submit.submission));
         let (term, archive, submission) =
             (self.term, self.archive.clone(), submit.submission.clone());
         let (job, this) = (submission.job.clone(), ctx.address());
         self.submitting.insert(job.clone(), submit);
         let noted = self.config.noted.clone();
         let work = move |store: &mut dyn EventStore| {
-            store_work::admit(store, &archive, &submission, (term, noted))
+            store_work::admit(store, &archive, &submission, (term, noted), obstacle)
         };
         ask(&*self.config.store, work, move |result| {
             let result = result
@@ -157,7 +195,7 @@ impl Dispatcher {
         admission: Admission,
         ctx: &mut Context<Self>,
     ) {
-        let SubmitJob { submission: _, options, kills, client, cancel, kill } = submit;
+        let SubmitJob { submission: _, options, kills, client, cancel, kill, obstacle: _ } = submit;
         let (submission, next, resumed) = match admission {
             Admission::New(accepted) => (*accepted, Next::Lead { lacks: None }, false),
             Admission::Again { accepted, lacks } => (*accepted, Next::Lead { lacks }, true),
@@ -186,11 +224,13 @@ impl Dispatcher {
                 self.open_log(id, ctx);
             }
             Next::Conclude(outcome) => {
+                run.concluded = true;
                 self.runs.insert(id, run);
                 self.conclude(id, outcome, ctx);
             }
             Next::CleanUp(outcome) => {
                 run.life = Life::Concluding(outcome);
+                run.concluded = true;
                 self.runs.insert(id, run);
                 self.clean_output(id, ctx);
             }
@@ -257,7 +297,12 @@ impl Handler<Admitted> for Dispatcher {
         match result {
             Ok((claimed, admission)) => {
                 let term = *self.term.get_or_insert(claimed);
+                self.recovering.remove(&job);
+                self.unrecovered.remove(&job);
                 self.begin(submit, term, admission, ctx);
+            }
+            Err(error) if self.recovering.contains(&job) => {
+                self.not_recovered(submit, &error, ctx);
             }
             Err(error) => {
                 info!(%job, error = %with_causes(&error), "a submission is refused");
@@ -271,15 +316,8 @@ impl Handler<Admitted> for Dispatcher {
 impl Handler<CancelRun> for Dispatcher {
     type Result = ();
 
-    fn handle(&mut self, CancelRun(job): CancelRun, _: &mut Self::Context) {
-        if let Some(submit) = self.submitting.get_mut(&job) {
-            submit.cancel = true;
-        }
-        let Some(run) = self.run_of(&job) else { return };
-        run.cancel = true;
-        if let Life::Led(master) = &run.life {
-            master.do_send(CancelJob);
-        }
+    fn handle(&mut self, cancel: CancelRun, _: &mut Self::Context) {
+        self.cancel(cancel);
     }
 }
 

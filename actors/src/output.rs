@@ -68,6 +68,14 @@ impl OutputCommitter {
         prepare::prepare(&self.disk, &self.job, preparation)
     }
 
+    /// Why a new job may not write to `sinks`, as far as that can be told without changing anything.
+    ///
+    /// # Errors
+    /// When a directory holds something, or another run writes there.
+    pub(crate) fn check_free(sinks: &[SinkSpec]) -> Result<(), OutputError> {
+        sinks.iter().try_for_each(prepare::check_free_for_new)
+    }
+
     /// The attempts whose staged files are missing or differ from their records, ascending. Looks
     /// at lengths, and at contents too when the host restarted since the files were staged.
     pub(crate) fn lost_staged_files(&self, plan: &CommitPlan) -> Vec<ExecutionAttemptId> {

@@ -51,8 +51,8 @@ pub use self::{
     replay::Replay,
 };
 use crate::{
-    Action, Decision, Flush, Input, JobEvent, JobGraph, KillPoint, Lsn, Options, OutputPreparation,
-    Timestamp,
+    Action, Decision, Flush, Input, JobEvent, JobGraph, JobSubmission, KillPoint, Lsn, Options,
+    OutputPreparation, Timestamp,
 };
 
 /// How long an ending job waits for its tasks to stop before it ends without them.
@@ -198,6 +198,16 @@ impl Job {
             Input::Persisted { .. } | Input::LogDegraded { .. } | Input::LogReopened | Input::Woken
         );
         of_the_log && !self.held.is_empty()
+    }
+
+    /// What was submitted, as the events of a log say that begin with a submission or a snapshot.
+    pub fn submission_in(log: &[JobEvent]) -> Option<JobSubmission> {
+        let first = log.first()?;
+        if let JobEvent::JobSubmitted(submission) = first {
+            return Some((**submission).clone());
+        }
+        let JobEvent::Snapshot { state } = first else { return None };
+        Some(Recorded::restore(state).ok()?.facts.submission)
     }
 
     /// Number of events recorded so far: the position after those of the newest decision.

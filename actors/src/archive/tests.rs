@@ -16,7 +16,13 @@ fn ended(job: &str, run: u128) -> ArchivedJob {
         error: None,
         accumulators,
     };
-    ArchivedJob { outcome, job_name: "sort".to_owned(), arguments: vec![0, 255], reports: vec![] }
+    ArchivedJob {
+        outcome,
+        job_name: "sort".to_owned(),
+        arguments: vec![0, 255],
+        submission: None,
+        reports: vec![],
+    }
 }
 
 #[test]

@@ -17,6 +17,9 @@ pub(crate) enum FromClient {
     Follow {
         /// Which job.
         job: JobId,
+        /// Only this run of it.
+        #[serde(default)]
+        run: Option<RunId>,
     },
     /// Cancel the run of a job, and tell how it goes on.
     Cancel {

@@ -13,6 +13,7 @@ use crate::{
     effects::EffectRunner,
     launch::random_bits,
     net::Link,
+    output::OutputCommitter,
     task::TaskFactory,
 };
 
@@ -22,8 +23,6 @@ pub(crate) struct ClientSession {
     dispatcher: Addr<Dispatcher>,
     factory: Arc<dyn TaskFactory>,
     effects: EffectRunner,
-    /// Of which job alone the client asked how it stands.
-    wanted: Option<JobId>,
 }
 
 /// The client says something.
@@ -51,7 +50,7 @@ impl Message for JobsListed {
 /// The graph of a submitted job was built, or not.
 struct Built {
     submission: Box<Submission>,
-    result: Result<JobSubmission, String>,
+    result: Result<(JobSubmission, Option<String>), String>,
 }
 
 impl Message for Built {
@@ -66,7 +65,7 @@ impl ClientSession {
         factory: Arc<dyn TaskFactory>,
         effects: EffectRunner,
     ) -> Self {
-        Self { link, dispatcher, factory, effects, wanted: None }
+        Self { link, dispatcher, factory, effects }
     }
 
     fn say(&self, message: &ToClient) {
@@ -74,6 +73,11 @@ impl ClientSession {
             Ok(frame) => self.link.send(frame),
             Err(error) => error!(error = %with_causes(&error), "a client cannot be answered"),
         }
+    }
+
+    fn list(&self, wanted: Option<JobId>, ctx: &Context<Self>) {
+        let listener = ctx.address().recipient();
+        self.dispatcher.do_send(ListJobs { wanted, listener });
     }
 
     fn refuse(&self, reason: String) {
@@ -95,7 +99,11 @@ impl ClientSession {
     }
 }
 
-fn built(factory: &dyn TaskFactory, wanted: &Submission) -> Result<JobSubmission, String> {
+/// The job that a client wants, and why it may not begin a run, if it may not.
+fn built(
+    factory: &dyn TaskFactory,
+    wanted: &Submission,
+) -> Result<(JobSubmission, Option<String>), String> {
     let graph = factory.build(&wanted.job_name, &wanted.arguments)?;
     if graph.hash() != wanted.graph_hash {
         return Err(format!(
@@ -108,7 +116,8 @@ fn built(factory: &dyn TaskFactory, wanted: &Submission) -> Result<JobSubmission
         ));
     }
     let bits = random_bits().map_err(|error| with_causes(&error))?;
-    Ok(JobSubmission {
+    let obstacle = OutputCommitter::check_free(&graph.sinks).err();
+    let submission = JobSubmission {
         job: wanted.job.clone(),
         run: regrow_protocol::RunId::from_bits(bits),
         submission: wanted.id,
@@ -117,7 +126,8 @@ fn built(factory: &dyn TaskFactory, wanted: &Submission) -> Result<JobSubmission
         graph,
         ledger: wanted.ledger.clone(),
         settings: wanted.settings.clone(),
-    })
+    };
+    Ok((submission, obstacle.map(|error| with_causes(&error))))
 }
 
 impl Actor for ClientSession {
@@ -131,18 +141,15 @@ impl Handler<Said> for ClientSession {
         let client = ctx.address().recipient();
         match message {
             FromClient::Submit(submission) => self.build(submission, ctx),
-            FromClient::Follow { job } => self.dispatcher.do_send(FollowRun { job, client }),
+            FromClient::Follow { job, run } => {
+                self.dispatcher.do_send(FollowRun { job, run, client });
+            }
             FromClient::Cancel { job } => {
                 self.dispatcher.do_send(CancelRun(job.clone()));
-                self.dispatcher.do_send(FollowRun { job, client });
+                self.dispatcher.do_send(FollowRun { job, run: None, client });
             }
-            FromClient::List => {
-                self.dispatcher.do_send(ListJobs { listener: ctx.address().recipient() });
-            }
-            FromClient::Status { job } => {
-                self.wanted = Some(job);
-                self.dispatcher.do_send(ListJobs { listener: ctx.address().recipient() });
-            }
+            FromClient::List => self.list(None, ctx),
+            FromClient::Status { job } => self.list(Some(job), ctx),
         }
     }
 }
@@ -154,14 +161,11 @@ impl Handler<Built> for ClientSession {
         let settings = submission.settings.iter().map(|(key, value)| (&**key, &**value));
         let options = Options::from_settings(settings).map_err(|error| with_causes(&error));
         match result.and_then(|built| Ok((built, options?))) {
-            Ok((submission, options)) => self.dispatcher.do_send(SubmitJob {
-                submission,
-                options,
-                kills: Vec::new(),
-                client: ctx.address().recipient(),
-                cancel: false,
-                kill: None,
-            }),
+            Ok(((submission, obstacle), options)) => {
+                let client = ctx.address().recipient();
+                let submit = SubmitJob::new(submission, options, client);
+                self.dispatcher.do_send(SubmitJob { obstacle, ..submit });
+            }
             Err(reason) => self.refuse(reason),
         }
     }
@@ -184,10 +188,7 @@ impl Handler<ClientUpdate> for ClientSession {
 impl Handler<JobsListed> for ClientSession {
     type Result = ();
 
-    fn handle(&mut self, JobsListed(mut jobs): JobsListed, _: &mut Self::Context) {
-        if let Some(wanted) = self.wanted.take() {
-            jobs.retain(|job| job.job == wanted);
-        }
+    fn handle(&mut self, JobsListed(jobs): JobsListed, _: &mut Self::Context) {
         self.say(&ToClient::Jobs(jobs));
     }
 }

@@ -116,8 +116,8 @@ impl ClusterClient {
             ledger: job.ledger.map(|path| path.to_string_lossy().into_owned()),
             settings: job.settings,
         };
-        // Said again to each leader: the same submission joins its run.
-        self.follow_with(&FromClient::Submit(Box::new(submission)), wishes, updates)
+        // Said again to each leader until one has accepted it: the same submission joins its run.
+        self.follow_with(FromClient::Submit(Box::new(submission)), wishes, updates)
     }
 
     /// Follows a job to its end.
@@ -130,7 +130,7 @@ impl ClusterClient {
         wishes: &Receiver<Wish>,
         updates: impl FnMut(FollowUpdate),
     ) -> Result<Followed, ClusterError> {
-        self.follow_with(&FromClient::Follow { job }, wishes, updates)
+        self.follow_with(FromClient::Follow { job, run: None }, wishes, updates)
     }
 
     /// Cancels a job and follows it to its end.
@@ -143,7 +143,7 @@ impl ClusterClient {
         wishes: &Receiver<Wish>,
         updates: impl FnMut(FollowUpdate),
     ) -> Result<Followed, ClusterError> {
-        self.follow_with(&FromClient::Cancel { job }, wishes, updates)
+        self.follow_with(FromClient::Cancel { job }, wishes, updates)
     }
 
     /// All jobs that the cluster knows, or the one that is named.
@@ -172,20 +172,18 @@ impl ClusterClient {
 
     fn follow_with(
         &self,
-        question: &FromClient,
+        question: FromClient,
         wishes: &Receiver<Wish>,
         mut updates: impl FnMut(FollowUpdate),
     ) -> Result<Followed, ClusterError> {
         let connection = Connection::open(self)?;
-        let mut open: Option<Link> = None;
+        let mut talk = Talk { question, open: None, cancel: None };
         loop {
             let heard = select! {
                 recv(connection.heard) -> heard => heard.map_err(|_| ClusterError::Ended)?,
                 recv(wishes) -> wish => match wish {
                     Ok(Wish::Cancel(job)) => {
-                        if let Some(link) = &open {
-                            link.send(frame(&FromClient::Cancel { job })?);
-                        }
+                        talk.cancel(job)?;
                         continue;
                     }
                     Ok(Wish::Leave) | Err(_) => return Ok(Followed::Left),
@@ -193,17 +191,19 @@ impl ClusterClient {
             };
             match heard {
                 Heard::Opened { link, address } => {
-                    link.send(frame(question)?);
-                    open = Some(link);
+                    talk.opened(link)?;
                     updates(FollowUpdate::LeaderFound { address });
                 }
                 Heard::Closed(reason) => {
-                    open = None;
+                    talk.open = None;
                     updates(FollowUpdate::LeaderLost { reason });
                 }
                 Heard::NoLeader(tried) => return Err(ClusterError::NoLeader { tried }),
                 Heard::Message(message) => match *message {
-                    ToClient::Update(update) => updates(FollowUpdate::Run(*update)),
+                    ToClient::Update(update) => {
+                        talk.heard(&update)?;
+                        updates(FollowUpdate::Run(*update));
+                    }
                     ToClient::Refused { reason } => return Err(ClusterError::Refused(reason)),
                     ToClient::Ended { outcome, joined } => {
                         return Ok(Followed::Ended { outcome, joined });
@@ -216,6 +216,49 @@ impl ClusterClient {
                 },
             }
         }
+    }
+}
+
+/// What a client that follows a job says, to one leader after the other.
+struct Talk {
+    /// Said to each leader.
+    question: FromClient,
+    open: Option<Link>,
+    /// A job to be cancelled as soon as it is accepted.
+    cancel: Option<JobId>,
+}
+
+impl Talk {
+    fn say(&self, message: &FromClient) -> Result<(), ClusterError> {
+        if let Some(link) = &self.open {
+            link.send(frame(message)?);
+        }
+        Ok(())
+    }
+
+    fn opened(&mut self, link: Link) -> Result<(), ClusterError> {
+        self.open = Some(link);
+        self.say(&self.question)
+    }
+
+    fn cancel(&mut self, job: JobId) -> Result<(), ClusterError> {
+        // A job that is not accepted is not known yet.
+        if matches!(self.question, FromClient::Submit(_)) {
+            self.cancel = Some(job);
+            return Ok(());
+        }
+        self.question = FromClient::Cancel { job };
+        self.say(&self.question)
+    }
+
+    fn heard(&mut self, update: &RunUpdate) -> Result<(), ClusterError> {
+        let RunUpdate::Accepted { job, run, .. } = update else { return Ok(()) };
+        if !matches!(self.question, FromClient::Submit(_)) {
+            return Ok(());
+        }
+        // From here on it is this run, however the submission came to it.
+        self.question = FromClient::Follow { job: job.clone(), run: Some(*run) };
+        self.cancel.take().map_or(Ok(()), |job| self.cancel(job))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whether a submission begins a run, joins one, or is refused (rule 1.1).
 
 mod documents;
+mod results;
 
 use regrow_protocol::JobId;
 use regrow_runtime::{JobOutcome, JobState, JobSubmission, with_causes};
@@ -8,8 +9,14 @@ use regrow_store::{EventStore, StoreError};
 use thiserror::Error;
 use tracing::warn;
 
-use self::documents::{Documents, StoredResult, store_job};
-pub(super) use self::documents::{accepted_jobs, ended_runs, store_result};
+pub(super) use self::{
+    documents::{AcceptedJobs, accepted_jobs, ended_runs},
+    results::{Which, store_result},
+};
+use self::{
+    documents::{Documents, store_job},
+    results::StoredResult,
+};
 use crate::{
     archive::{Archive, ArchivedJob},
     launch::LaunchError,
@@ -38,6 +45,14 @@ pub enum SubmitError {
         /// The id.
         job: JobId,
     },
+    /// The job was accepted, and cannot be led: what is stored of it is of no use.
+    #[error("job {job} cannot be recovered: {cause}")]
+    Unrecovered {
+        /// Which job.
+        job: JobId,
+        /// Why.
+        cause: String,
+    },
     /// The store cannot be used.
     #[error("cannot use the event store")]
     Store(#[from] StoreError),
@@ -49,6 +64,9 @@ pub enum SubmitError {
         /// What was found.
         reason: String,
     },
+    /// The job is new, and what it is to write to is of no use.
+    #[error("{0}")]
+    Output(String),
     /// What the run directory notes of the job, or holds of the run, cannot be used.
     #[error(transparent)]
     Directory(#[from] Box<LaunchError>),
@@ -103,15 +121,22 @@ impl Admission {
 }
 
 /// Decides about `submission`. `noted` is what the run directory says of the job, where there is one:
-/// it stands in for what the store has lost (rules 5.12 and 5.13). What is accepted is stored before
-/// this returns.
+/// it stands in for what the store has lost (rules 5.12 and 5.13). `obstacle` is why it may not begin
+/// a run, if it may not. What is accepted is stored before this returns.
 pub(super) fn admit(
     store: &mut dyn EventStore,
     archive: &Archive,
     submission: &JobSubmission,
     noted: Option<&NotedRun>,
+    obstacle: Option<String>,
 ) -> Result<Admission, SubmitError> {
     let documents = Documents::read(store, &submission.job)?;
+    let which = Which::Of(submission.submission);
+    if documents.accepted.as_ref().is_none_or(|run| run.submission != submission.submission)
+        && let Some(outcome) = documents.result.as_ref().and_then(|result| result.find(which))
+    {
+        return Ok(Admission::Ended(Box::new(outcome.clone())));
+    }
     if let Some(accepted) = &documents.accepted {
         check_same(submission, &accepted.job_name, &accepted.arguments)?;
         return again(store, archive, accepted, (noted, &documents));
@@ -133,10 +158,13 @@ pub(super) fn admit(
         return Err(damage.into());
     }
     if let Some(ended) = ended_run(archive, &submission.job, documents.result)
-        && ended.outcome.state == JobState::Finished
+        && (ended.outcome.state == JobState::Finished || which.is(&ended.outcome, ended.submission))
     {
         check_same(submission, &ended.job_name, &ended.arguments)?;
         return Ok(Admission::Ended(Box::new(ended.outcome)));
+    }
+    if let Some(obstacle) = obstacle {
+        return Err(SubmitError::Output(obstacle));
     }
     let begun = unended.unwrap_or_else(|| submission.clone());
     store_job(store, &begun)?;
@@ -210,21 +238,27 @@ fn lacks(noted: Option<&NotedRun>, documents: &Documents) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// How the newest run of a job ended, if one did.
+/// How the run of a job ended that is meant, if it did.
 pub(super) fn ended(
     store: &mut dyn EventStore,
     archive: &Archive,
     job: &JobId,
+    which: Which,
 ) -> Result<Option<JobOutcome>, SubmitError> {
-    let documents = Documents::read(store, job)?;
-    Ok(ended_run(archive, job, documents.result).map(|ended| ended.outcome))
+    if let Some(result) = Documents::read(store, job)?.result {
+        return Ok(result.find(which).cloned());
+    }
+    let archived = ended_run(archive, job, None);
+    let is_meant = |ended: &ArchivedJob| which.is(&ended.outcome, ended.submission);
+    Ok(archived.filter(is_meant).map(|ended| ended.outcome))
 }
 
 /// The newest run of a job that ended. An archive that cannot be read forgets a job; it does not
 /// forbid to run it.
 fn ended_run(archive: &Archive, job: &JobId, result: Option<StoredResult>) -> Option<ArchivedJob> {
-    if let Some(StoredResult { job_name, arguments, outcome, .. }) = result {
-        return Some(ArchivedJob { outcome, job_name, arguments, reports: Vec::new() });
+    if let Some(StoredResult { job_name, arguments, outcome, submission, .. }) = result {
+        let reports = Vec::new();
+        return Some(ArchivedJob { outcome, job_name, arguments, submission, reports });
     }
     archive.read(job).unwrap_or_else(|error| {
         warn!(%job, error = %with_causes(&error), "the archive of this job is ignored");

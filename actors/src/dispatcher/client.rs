@@ -21,6 +21,20 @@ pub(crate) struct SubmitJob {
     pub cancel: bool,
     /// A planned kill that came before it was accepted.
     pub kill: Option<KillHow>,
+    /// Why it may not begin a run, if it may not; it may join one all the same.
+    pub obstacle: Option<String>,
+}
+
+impl SubmitJob {
+    /// A submission without kills, for which nothing is in the way.
+    pub(crate) fn new(
+        submission: JobSubmission,
+        options: Options,
+        client: Recipient<ClientUpdate>,
+    ) -> Self {
+        let (kills, kill, cancel, obstacle) = (Vec::new(), None, false, None);
+        Self { submission, options, kills, client, cancel, kill, obstacle }
+    }
 }
 
 impl Message for SubmitJob {

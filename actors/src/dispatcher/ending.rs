@@ -148,7 +148,12 @@ impl Handler<ResultStored> for Dispatcher {
 
     fn handle(&mut self, ResultStored { run, result }: ResultStored, ctx: &mut Self::Context) {
         match result {
-            Ok(()) => self.clean_output(run, ctx),
+            Ok(()) => {
+                if let Some(run) = self.runs.get_mut(&run) {
+                    run.concluded = true;
+                }
+                self.clean_output(run, ctx);
+            }
             Err(reason) => {
                 self.retry(run, &reason, ctx, |dispatcher, id, ctx| {
                     dispatcher.store_result(id, ctx);

@@ -1,49 +1,33 @@
-//! What a cluster asks of a Dispatcher: to recover all jobs, to let clients follow and list them,
-//! and to hand over.
+//! What a cluster asks of a Dispatcher: to let clients submit, follow and cancel jobs, and to hand
+//! over.
 
-use std::time::Duration;
-
-use actix::{Actor, AsyncContext, Context, Handler, Message, Recipient, ResponseFuture};
+use actix::{AsyncContext, Context, Handler, Message, Recipient, ResponseFuture};
 use regrow_protocol::{JobId, RunId, ToJobMaster};
-use regrow_runtime::{JobSubmission, Options, with_causes};
+use regrow_runtime::JobOutcome;
 use regrow_store::EventStore;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use super::{
-    ClientUpdate, Dispatcher, SubmitError, SubmitJob,
-    admission::check_same,
+    CancelRun, ClientUpdate, Dispatcher, SubmitError, SubmitJob,
+    admission::{Which, check_same},
+    listing::ListJobs,
     run::{Life, Run},
-    store_work::{self, Inherited},
+    store_work,
 };
 use crate::{
-    cluster::{JobSummary, JobsListed, WorkerDisconnected},
+    cluster::WorkerDisconnected,
     gateway::{Post, WorkerReplaced},
     hand_over::hand_over,
-    job_master::HandOverLife,
+    job_master::{CancelJob, HandOverLife},
     store_runner::ask,
     watch::Terminated,
 };
 
-/// How long a store that could not be read is left alone.
-const RECOVER_ALL_PAUSE: Duration = Duration::from_secs(1);
-
-/// Recover all jobs that were accepted and have not ended.
-pub(crate) struct RecoverAll;
-
-impl Message for RecoverAll {
-    type Result = ();
-}
-
-/// What the store knows of jobs.
-struct AllFound(Result<Inherited, String>);
-
-impl Message for AllFound {
-    type Result = ();
-}
-
 /// Tell a client how the run of a job goes on, until it ends.
 pub(crate) struct FollowRun {
     pub(crate) job: JobId,
+    /// Only this run of it.
+    pub(crate) run: Option<RunId>,
     pub(crate) client: Recipient<ClientUpdate>,
 }
 
@@ -51,12 +35,13 @@ impl Message for FollowRun {
     type Result = ();
 }
 
-/// Tell of all jobs.
-pub(crate) struct ListJobs {
-    pub(crate) listener: Recipient<JobsListed>,
+/// It is known whether the run that a submission began has ended.
+struct ResultSought {
+    submit: SubmitJob,
+    ended: Option<Box<JobOutcome>>,
 }
 
-impl Message for ListJobs {
+impl Message for ResultSought {
     type Result = ();
 }
 
@@ -72,26 +57,18 @@ impl Message for HandOver {
 pub(super) enum Question {
     Submit(Box<SubmitJob>),
     Follow(FollowRun),
+    Cancel(CancelRun),
     List(ListJobs),
     Inventory(Box<Post<ToJobMaster>>),
 }
 
-/// Follows recovered runs for nobody.
-struct Nobody;
-
-impl Actor for Nobody {
-    type Context = Context<Self>;
-}
-
-impl Handler<ClientUpdate> for Nobody {
-    type Result = ();
-
-    fn handle(&mut self, _: ClientUpdate, _: &mut Self::Context) {}
-}
-
 impl Dispatcher {
     /// Puts a question off until all jobs are known, if they are not; gives it back if they are.
-    fn put_off<Q>(&mut self, question: Q, wrap: impl FnOnce(Q) -> Question) -> Option<Q> {
+    pub(super) fn put_off<Q>(
+        &mut self,
+        question: Q,
+        wrap: impl FnOnce(Q) -> Question,
+    ) -> Option<Q> {
         match &mut self.put_off {
             Some(questions) => {
                 questions.push(wrap(question));
@@ -110,12 +87,37 @@ impl Dispatcher {
             self.late.push(Question::Submit(Box::new(submit)));
             return;
         }
-        let Some(run) = self.run_of(&job) else { return self.admit(submit, ctx) };
-        let there = &run.submission;
-        match check_same(&submit.submission, &there.job_name, &there.arguments) {
-            Ok(()) => run.join(submit.client),
-            Err(error) => submit.client.do_send(ClientUpdate::Refused(error)),
+        let id = submit.submission.submission;
+        match self.run_of(&job) {
+            None => self.admit(submit, ctx),
+            Some(run) if run.submission.submission == id => self.join(submit),
+            // Its own run may have ended before this one began (rule 1.1).
+            Some(_) => self.look_for_result(submit, ctx),
         }
+    }
+
+    /// Joins the run of a job that is there.
+    fn join(&mut self, submit: SubmitJob) {
+        let SubmitJob { submission, client, .. } = submit;
+        let Some(run) = self.run_of(&submission.job) else { return };
+        let there = &run.submission;
+        match check_same(&submission, &there.job_name, &there.arguments) {
+            Ok(()) => run.join(client),
+            Err(error) => client.do_send(ClientUpdate::Refused(error)),
+        }
+    }
+
+    fn look_for_result(&self, submit: SubmitJob, ctx: &Context<Self>) {
+        let (archive, this) = (self.archive.clone(), ctx.address());
+        let (job, id) = (submit.submission.job.clone(), submit.submission.submission);
+        let work = move |store: &mut dyn EventStore| {
+            store_work::ended(store, &archive, &job, Which::Of(id))
+        };
+        ask(&*self.config.store, work, move |result| {
+            // A store that cannot tell knows of no such end.
+            let ended = result.ok().and_then(Result::ok).flatten().map(Box::new);
+            this.do_send(ResultSought { submit, ended });
+        });
     }
 
     /// Passes a report on to whoever leads its run, or says how that stands.
@@ -138,20 +140,40 @@ impl Dispatcher {
         }
     }
 
+    /// Cancels the run of a job, if it has one.
+    pub(super) fn cancel(&mut self, cancel: CancelRun) {
+        let Some(CancelRun(job)) = self.put_off(cancel, Question::Cancel) else { return };
+        if let Some(submit) = self.submitting.get_mut(&job) {
+            submit.cancel = true;
+        }
+        let Some(run) = self.run_of(&job) else { return };
+        run.cancel = true;
+        if let Life::Led(master) = &run.life {
+            master.do_send(CancelJob);
+        }
+    }
+
     fn follow(&mut self, follow: FollowRun) {
         let Some(follow) = self.put_off(follow, Question::Follow) else { return };
         if self.submitting.contains_key(&follow.job) {
             self.late.push(Question::Follow(follow));
             return;
         }
-        let FollowRun { job, client } = follow;
-        if let Some(run) = self.run_of(&job) {
+        let FollowRun { job, run: wanted, client } = follow;
+        let is_wanted = |run: &&mut Run| wanted.is_none_or(|wanted| wanted == run.submission.run);
+        if let Some(run) = self.run_of(&job).filter(is_wanted) {
             run.join(client);
             return;
         }
-        let archive = self.archive.clone();
-        let wanted = job.clone();
-        let work = move |store: &mut dyn EventStore| store_work::ended(store, &archive, &wanted);
+        if let Some(cause) = self.unrecovered.get(&job) {
+            let cause = cause.clone();
+            client.do_send(ClientUpdate::Refused(SubmitError::Unrecovered { job, cause }));
+            return;
+        }
+        let (archive, name) = (self.archive.clone(), job.clone());
+        let which = wanted.map_or(Which::Newest, Which::Run);
+        let work =
+            move |store: &mut dyn EventStore| store_work::ended(store, &archive, &name, which);
         ask(&*self.config.store, work, move |result| {
             client.do_send(match result.unwrap_or_else(|reason| Err(unread(&job, reason))) {
                 Ok(Some(outcome)) => {
@@ -164,21 +186,6 @@ impl Dispatcher {
         });
     }
 
-    fn list(&mut self, list: ListJobs) {
-        let Some(ListJobs { listener }) = self.put_off(list, Question::List) else { return };
-        let live: Vec<JobSummary> = self.runs.values().map(Run::summary).collect();
-        let archive = self.archive.clone();
-        let work = move || {
-            let known = |job: &JobId| live.iter().any(|summary| summary.job == *job);
-            let ended = archive.jobs().unwrap_or_default().into_iter().filter(|job| !known(job));
-            let archived = ended.filter_map(|job| archive.read(&job).ok().flatten());
-            archived.map(JobSummary::ended).chain(live.iter().cloned()).collect::<Vec<_>>()
-        };
-        self.config.effects.run("regrow-list", work, move |jobs| {
-            listener.do_send(JobsListed(jobs.unwrap_or_default()));
-        });
-    }
-
     /// Answers what waited for a submission to be decided.
     pub(super) fn answer_late(&mut self, ctx: &mut Context<Self>) {
         for question in std::mem::take(&mut self.late) {
@@ -186,26 +193,14 @@ impl Dispatcher {
         }
     }
 
-    fn answer(&mut self, question: Question, ctx: &mut Context<Self>) {
+    pub(super) fn answer(&mut self, question: Question, ctx: &mut Context<Self>) {
         match question {
             Question::Submit(submit) => self.submit(*submit, ctx),
             Question::Follow(follow) => self.follow(follow),
+            Question::Cancel(cancel) => self.cancel(cancel),
             Question::List(list) => self.list(list),
             Question::Inventory(post) => self.take_report(*post),
         }
-    }
-
-    /// Leads a run that an earlier process accepted.
-    fn recover(&mut self, submission: JobSubmission, ctx: &mut Context<Self>) {
-        let settings = submission.settings.iter().map(|(key, value)| (&**key, &**value));
-        let options = Options::from_settings(settings).unwrap_or_else(|error| {
-            // Of a later version, perhaps: its defaults lose nothing.
-            error!(job = %submission.job, error = %with_causes(&error), "settings are ignored");
-            Options::default()
-        });
-        let client = Nobody.start().recipient();
-        let (kills, cancel, kill) = (Vec::new(), false, None);
-        self.admit(SubmitJob { submission, options, kills, client, cancel, kill }, ctx);
     }
 }
 
@@ -213,44 +208,19 @@ fn unread(job: &JobId, reason: String) -> SubmitError {
     SubmitError::Document { job: job.clone(), reason }
 }
 
-impl Handler<RecoverAll> for Dispatcher {
+impl Handler<ResultSought> for Dispatcher {
     type Result = ();
 
-    fn handle(&mut self, _: RecoverAll, ctx: &mut Self::Context) {
-        self.put_off.get_or_insert_with(Vec::new);
-        let this = ctx.address();
-        ask(&*self.config.store, store_work::inherit, move |result| {
-            this.do_send(AllFound(
-                result.and_then(|found| found.map_err(|error| with_causes(&error))),
-            ));
-        });
-    }
-}
-
-impl Handler<AllFound> for Dispatcher {
-    type Result = ();
-
-    fn handle(&mut self, AllFound(result): AllFound, ctx: &mut Self::Context) {
-        let Inherited { term, jobs, ended } = match result {
-            Ok(found) => found,
-            Err(reason) => {
-                error!(%reason, "cannot read which jobs were accepted; trying again");
-                ctx.run_later(RECOVER_ALL_PAUSE, |_, ctx| ctx.notify(RecoverAll));
-                return;
-            }
-        };
-        info!(term, jobs = jobs.len(), "this process leads");
-        self.term = Some(term);
-        // A job that has a result and is not cleaned up is among the jobs.
-        let open = |run: &RunId| jobs.iter().any(|job| job.run == *run);
-        for run in ended.into_iter().filter(|run| !open(run)) {
-            self.ended.add(run);
-        }
-        for submission in jobs {
-            self.recover(submission, ctx);
-        }
-        for question in self.put_off.take().unwrap_or_default() {
-            self.answer(question, ctx);
+    fn handle(&mut self, sought: ResultSought, ctx: &mut Self::Context) {
+        let ResultSought { submit, ended } = sought;
+        if let Some(outcome) = ended {
+            submit.client.do_send(ClientUpdate::Ended { outcome, joined: true });
+            submit.client.do_send(ClientUpdate::Closed);
+        } else if self.run_of(&submit.submission.job).is_some() {
+            self.join(submit);
+        } else {
+            // It ended meanwhile.
+            self.submit(submit, ctx);
         }
     }
 }
@@ -260,14 +230,6 @@ impl Handler<FollowRun> for Dispatcher {
 
     fn handle(&mut self, follow: FollowRun, _: &mut Self::Context) {
         self.follow(follow);
-    }
-}
-
-impl Handler<ListJobs> for Dispatcher {
-    type Result = ();
-
-    fn handle(&mut self, list: ListJobs, _: &mut Self::Context) {
-        self.list(list);
     }
 }
 

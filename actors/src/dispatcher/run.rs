@@ -56,6 +56,8 @@ pub(super) struct Run {
     early_status: Option<Box<JobStatus>>,
     /// The newest status of all.
     status: Option<Box<JobStatus>>,
+    /// Whether its result is durable: before, nobody is told of it.
+    pub(super) concluded: bool,
     /// How it ended, once its clients were told.
     pub(super) outcome: Option<Box<JobOutcome>>,
     /// A cancel that no life has answered yet.
@@ -119,6 +121,7 @@ impl Run {
             lacks: None,
             early_status: None,
             status: None,
+            concluded: false,
             outcome: None,
             cancel: false,
             kill: None,
@@ -180,8 +183,8 @@ impl Run {
         let JobSubmission { job, run, job_name, .. } = &self.submission;
         let status = self.status.as_deref();
         let outcome = self.outcome.as_deref().or(match &self.life {
-            Life::Concluding(outcome) => Some(outcome),
-            Life::Opening | Life::Led(_) | Life::Forgetting => None,
+            Life::Concluding(outcome) if self.concluded => Some(outcome),
+            Life::Concluding(_) | Life::Opening | Life::Led(_) | Life::Forgetting => None,
         });
         let between = if self.resumed || self.epoch.life > 0 {
             JobState::Reconciling
@@ -189,8 +192,9 @@ impl Run {
             JobState::Initializing
         };
         let state = match (&self.life, status) {
-            (Life::Led(_), Some(status)) => status.state,
-            _ => between,
+            (Life::Led(_), Some(status)) => before_its_end(status.state),
+            (Life::Concluding(outcome), _) => before_its_end(outcome.state),
+            (Life::Led(_) | Life::Opening | Life::Forgetting, _) => between,
         };
         JobSummary {
             job: job.clone(),
@@ -199,7 +203,10 @@ impl Run {
             state: outcome.map_or(state, |outcome| outcome.state),
             waiting_for: status.and_then(|status| status.waiting_for.clone()),
             degraded: status.and_then(|status| status.degraded.clone()),
-            recoveries: outcome.map_or(self.epoch.life, |outcome| outcome.recoveries),
+            recoveries: outcome
+                .map(|outcome| outcome.recoveries)
+                .or_else(|| status.map(|status| status.recoveries))
+                .unwrap_or(self.epoch.life),
             error: outcome.and_then(|outcome| outcome.error.clone()),
             vertices: status.map(|status| status.vertices.clone()).unwrap_or_default(),
         }
@@ -251,6 +258,20 @@ impl Run {
 
     pub(super) fn store_obeyed(&mut self) {
         self.trouble = None;
+    }
+}
+
+/// The state to show while the result of a job is not durable: its end may be decided once more.
+fn before_its_end(state: JobState) -> JobState {
+    match state {
+        JobState::Finished => JobState::Running,
+        JobState::Failed => JobState::Failing,
+        JobState::Canceled => JobState::Cancelling,
+        JobState::Initializing
+        | JobState::Running
+        | JobState::Reconciling
+        | JobState::Failing
+        | JobState::Cancelling => state,
     }
 }
 

@@ -2,16 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use regrow_protocol::{Epoch, JobId, RunId};
+use regrow_protocol::{Epoch, JobId, RunId, SubmissionId};
 use regrow_runtime::{
-    JobEvent, JobOutcome, JobSubmission, LogPosition, Lsn, ReadLog, RecoveryReport, StoredBatch,
-    encode_batch, read_log, with_causes,
+    JobEvent, JobGraph, JobOutcome, JobSubmission, LogPosition, Lsn, ReadLog, RecoveryReport,
+    StoredBatch, encode_batch, read_log, with_causes,
 };
 use regrow_store::{BatchPosition, EventStore, Log, StoreError, Table};
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{error, warn};
 
-use super::admission::{self, Admission, SubmitError, store_result};
+use super::{
+    admission::{self, AcceptedJobs, Admission, SubmitError, Which, store_result},
+    ending::failed,
+};
 use crate::{
     archive::{Archive, ArchivedJob},
     event_writer::LogSize,
@@ -78,19 +81,20 @@ fn healed<T>(
 }
 
 /// Decides about `submission` in the leadership `term`; without one, the next is claimed, above all
-/// that were noted for the run.
+/// that were noted for the run. `obstacle` is why it may not begin a run, if it may not.
 pub(super) fn admit(
     store: &mut dyn EventStore,
     archive: &Archive,
     submission: &JobSubmission,
     (term, mut noted): (Option<u64>, Option<NotedRun>),
+    obstacle: Option<String>,
 ) -> Result<(u64, Admission), SubmitError> {
     let term = match (term, &noted) {
         (Some(term), _) => term,
         (None, Some(noted)) => claim_term(store, noted.term().map_err(Box::new)?)?,
         (None, None) => claim_term(store, 0)?,
     };
-    let admission = admission::admit(store, archive, submission, noted.as_ref())?;
+    let admission = admission::admit(store, archive, submission, noted.as_ref(), obstacle)?;
     if let (Some(noted), Some(accepted)) = (&mut noted, admission.accepted()) {
         noted.adopt(accepted, term).map_err(Box::new)?;
     }
@@ -104,25 +108,75 @@ pub(super) struct Inherited {
     pub(super) term: u64,
     /// The jobs that it is to lead.
     pub(super) jobs: Vec<JobSubmission>,
+    /// Those that it cannot lead, with the cause.
+    pub(super) unreadable: Vec<(JobId, String)>,
     /// The runs that are known to have ended.
     pub(super) ended: Vec<RunId>,
 }
 
 /// Claims the next term of leadership, and lists what it is to know of jobs.
-pub(super) fn inherit(store: &mut dyn EventStore) -> Result<Inherited, StoreError> {
+pub(super) fn inherit(
+    store: &mut dyn EventStore,
+    archive: &Archive,
+) -> Result<Inherited, StoreError> {
     let term = claim_term(store, 0)?;
-    let jobs = healed(store, |store| admission::accepted_jobs(store))?;
+    let AcceptedJobs { jobs, lost, unreadable } =
+        healed(store, |store| admission::accepted_jobs(store))?;
+    for (job, cause) in lost {
+        give_up(store, archive, &job, cause)?;
+    }
     let ended = healed(store, |store| admission::ended_runs(store))?;
-    Ok(Inherited { term, jobs, ended })
+    Ok(Inherited { term, jobs, unreadable, ended })
 }
 
-/// How the newest run of a job ended, if one did.
+/// Ends a job of which nothing is left that says what it is: it failed, with that cause.
+fn give_up(
+    store: &mut dyn EventStore,
+    archive: &Archive,
+    job: &JobId,
+    cause: String,
+) -> Result<(), StoreError> {
+    error!(%job, %cause, "a job is given up");
+    let unknown = JobSubmission {
+        job: job.clone(),
+        run: RunId::from_bits(0),
+        submission: SubmissionId::from_bits(0),
+        job_name: String::new(),
+        arguments: Vec::new(),
+        graph: JobGraph::default(),
+        ledger: None,
+        settings: Vec::new(),
+    };
+    let outcome = failed(&unknown, Epoch::default(), cause);
+    let ended = ArchivedJob {
+        outcome: outcome.clone(),
+        job_name: String::new(),
+        arguments: Vec::new(),
+        submission: None,
+        reports: Vec::new(),
+    };
+    // The archive is for people, and its disk may be full.
+    if let Err(error) = archive.write(&ended, &[]) {
+        warn!(%job, error = %with_causes(&error), "a job that is given up cannot be archived");
+    }
+    match store_result(store, &unknown, &outcome) {
+        Ok(()) => healed(store, |store| store.remove(Table::JobGraphs, job.as_str())),
+        Err(SubmitError::Store(error)) => Err(error),
+        Err(error) => {
+            warn!(%job, error = %with_causes(&error), "its result cannot be stored");
+            Ok(())
+        }
+    }
+}
+
+/// How the run of a job ended that is meant, if it did.
 pub(super) fn ended(
     store: &mut dyn EventStore,
     archive: &Archive,
     job: &JobId,
+    which: Which,
 ) -> Result<Option<JobOutcome>, SubmitError> {
-    admission::ended(store, archive, job)
+    admission::ended(store, archive, job, which)
 }
 
 fn claim_term(store: &mut dyn EventStore, floor: u64) -> Result<u64, StoreError> {
@@ -232,6 +286,7 @@ pub(super) fn conclude(
         outcome: outcome.clone(),
         job_name: submission.job_name.clone(),
         arguments: submission.arguments.clone(),
+        submission: Some(submission.submission),
         reports: recovery_reports::read_all(&places.reports).unwrap_or_else(|error| {
             warn!(job = %submission.job, %error, "recovery reports cannot be archived");
             Vec::new()

@@ -51,9 +51,9 @@ impl Handler<Look> for Dispatcher {
     }
 }
 
-type Heard = Arc<Mutex<Vec<ClientUpdate>>>;
+pub(super) type Heard = Arc<Mutex<Vec<ClientUpdate>>>;
 
-struct Client(Heard);
+pub(super) struct Client(pub(super) Heard);
 
 impl Actor for Client {
     type Context = Context<Self>;
@@ -68,14 +68,14 @@ impl Handler<ClientUpdate> for Client {
 }
 
 /// A job whose updates are kept.
-struct Watched {
-    job: JobId,
-    run: RunId,
-    heard: Heard,
+pub(super) struct Watched {
+    pub(super) job: JobId,
+    pub(super) run: RunId,
+    pub(super) heard: Heard,
 }
 
 impl Watched {
-    fn outcome(&self) -> Option<JobOutcome> {
+    pub(super) fn outcome(&self) -> Option<JobOutcome> {
         let ended = |update: &ClientUpdate| {
             let ClientUpdate::Ended { outcome, .. } = update else { return None };
             Some((**outcome).clone())
@@ -100,7 +100,7 @@ impl Watched {
         matches!(self.heard.lock().unwrap().last(), Some(ClientUpdate::Closed))
     }
 
-    async fn end(&self) -> JobOutcome {
+    pub(super) async fn end(&self) -> JobOutcome {
         for _ in 0..10_000 {
             if self.is_closed() {
                 return self.outcome().expect("it ended before it was closed");
@@ -112,34 +112,36 @@ impl Watched {
 }
 
 /// A cluster in one thread, under a virtual clock.
-struct Cluster {
-    root: TempDir,
-    store: MemoryStore,
-    dispatcher: Addr<Dispatcher>,
+pub(super) struct Cluster {
+    pub(super) root: TempDir,
+    pub(super) store: MemoryStore,
+    pub(super) dispatcher: Addr<Dispatcher>,
 }
 
 impl Cluster {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let (root, store) = (tempfile::tempdir().unwrap(), MemoryStore::new());
-        let dispatcher = Dispatcher::new(DispatcherConfig {
-            data_directory: root.path().join("data"),
-            store: Arc::new(InlineStore::new(store.clone())),
-            factory: program(),
-            effects: EffectRunner::Inline,
-            resource_manager: ResourceManager::default().start(),
-            noted: None,
-        })
-        .start();
+        let dispatcher = dispatcher(&root, &store);
         let cluster = Self { root, store, dispatcher };
-        cluster.add_worker();
+        cluster.add_worker(7);
         cluster
     }
 
-    fn add_worker(&self) {
+    /// Lets another process lead what is stored, without a worker. What it is to be asked before it
+    /// knows its jobs can be asked at once.
+    pub(super) async fn led_by_another(self) -> Self {
+        self.dispatcher.send(HandOver).await.unwrap();
+        let Self { root, store, .. } = self;
+        let dispatcher = dispatcher(&root, &store);
+        dispatcher.do_send(RecoverAll);
+        Self { root, store, dispatcher }
+    }
+
+    pub(super) fn add_worker(&self, id: u128) {
         let shuffle = self.root.path().join("shuffle");
-        let directories = WorkerDirectories::open(&shuffle, &[DataDirectoryId::from_bits(7)]);
+        let directories = WorkerDirectories::open(&shuffle, &[DataDirectoryId::from_bits(id)]);
         let spawned = spawn_worker(WorkerConfig {
-            worker: WorkerId::from_bits(7),
+            worker: WorkerId::from_bits(id),
             slots: 8,
             shuffle_address: None,
             timeouts: WorkerTimeouts {
@@ -155,9 +157,13 @@ impl Cluster {
         self.dispatcher.do_send(spawned.unwrap().connected);
     }
 
-    fn submit(&self, job: &str, trouble: &str) -> Watched {
+    pub(super) fn submit(&self, job: &str, trouble: &str) -> Watched {
+        self.submit_to(job, job, trouble)
+    }
+
+    pub(super) fn submit_to(&self, output: &str, job: &str, trouble: &str) -> Watched {
         let run = RunId::from_bits(u128::from(crc32c::crc32c(job.as_bytes())));
-        let output = self.root.path().join(job);
+        let output = self.root.path().join(output);
         let arguments = format!("{}:{trouble}", output.display()).into_bytes();
         let job: JobId = job.parse().unwrap();
         let heard = Heard::default();
@@ -177,6 +183,7 @@ impl Cluster {
             client: Client(Arc::clone(&heard)).start().recipient(),
             cancel: false,
             kill: None,
+            obstacle: None,
         });
         Watched { job, run, heard }
     }
@@ -194,6 +201,18 @@ impl Cluster {
     fn published(&self, watched: &Watched) -> usize {
         fs::read_dir(self.root.path().join(watched.job.as_str())).map_or(0, Iterator::count)
     }
+}
+
+fn dispatcher(root: &TempDir, store: &MemoryStore) -> Addr<Dispatcher> {
+    Dispatcher::new(DispatcherConfig {
+        data_directory: root.path().join("data"),
+        store: Arc::new(InlineStore::new(store.clone())),
+        factory: program(),
+        effects: EffectRunner::Inline,
+        resource_manager: ResourceManager::default().start(),
+        noted: None,
+    })
+    .start()
 }
 
 #[test]

@@ -311,9 +311,10 @@ fn refusal(error: SubmitError) -> LaunchError {
         }
         SubmitError::Store(error) => LaunchError::Store(error),
         SubmitError::Directory(error) => *error,
-        other @ (SubmitError::Document { .. } | SubmitError::NoSuchJob { .. }) => {
-            LaunchError::Submit(other)
-        }
+        other @ (SubmitError::Document { .. }
+        | SubmitError::NoSuchJob { .. }
+        | SubmitError::Unrecovered { .. }
+        | SubmitError::Output(_)) => LaunchError::Submit(other),
     }
 }
 

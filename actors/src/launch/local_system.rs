@@ -172,6 +172,7 @@ fn start_actors(config: LocalSystemConfig) -> Result<Workers, WorkerError> {
         client: client.recipient(),
         cancel,
         kill: None,
+        obstacle: None,
     });
     Ok(workers)
 }

@@ -79,7 +79,7 @@ fn missing_hidden_directories(
     let mut missing = Vec::new();
     for sink in sinks {
         if Owner::read(&hidden_directory(sink, run))?.is_none() {
-            check_free(run, sink)?;
+            check_free(Some(run), sink)?;
             missing.push(sink);
         }
     }
@@ -110,11 +110,22 @@ fn check_apart(sinks: &[SinkSpec]) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// Whether `run` may publish to the directory of `sink`.
-fn check_free(run: RunId, sink: &SinkSpec) -> Result<(), OutputError> {
+/// Whether a run that has not begun may publish to the directory of `sink`.
+pub(super) fn check_free_for_new(sink: &SinkSpec) -> Result<(), OutputError> {
+    let directory = Path::new(&sink.directory);
+    match fs::symlink_metadata(directory) {
+        Ok(_) if !directory.is_dir() => Err(OutputError::NoDirectory(directory.to_owned())),
+        Ok(_) => check_free(None, sink),
+        // What else is wrong with the path is found by who makes it.
+        Err(_) => Ok(()),
+    }
+}
+
+/// Whether `run`, or one that has not begun, may publish to the directory of `sink`.
+fn check_free(run: Option<RunId>, sink: &SinkSpec) -> Result<(), OutputError> {
     let directory = Path::new(&sink.directory);
     let listing = Listing::read(directory)?;
-    let own = format!("{HIDDEN_PREFIX}{run}");
+    let own = run.map(|run| format!("{HIDDEN_PREFIX}{run}")).unwrap_or_default();
     for name in listing.hidden.iter().filter(|name| **name != own) {
         check_other_run(directory, name, sink.overwrite)?;
     }

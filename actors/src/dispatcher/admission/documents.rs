@@ -1,30 +1,22 @@
 //! What a store holds of a job: what was accepted, and how it ended.
 
 use regrow_protocol::{JobId, RunId, decode, encode};
-use regrow_runtime::{JobOutcome, JobSubmission, with_causes};
+use regrow_runtime::{Job, JobSubmission, with_causes};
 use regrow_store::{EventStore, StoreError, Table};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use tracing::error;
+use tracing::{error, warn};
 
-use super::SubmitError;
+use super::{SubmitError, results::StoredResult};
+use crate::dispatcher::store_work::read;
 
-const FORMAT: u32 = 1;
+/// The format that this program writes and reads.
+pub(super) const FORMAT: u32 = 1;
 
 /// A job as it was accepted.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredJob {
     pub(super) format: u32,
     pub(super) submission: JobSubmission,
-}
-
-/// A result.
-#[derive(Serialize, Deserialize)]
-pub(super) struct StoredResult {
-    format: u32,
-    pub(super) job_name: String,
-    #[serde(with = "serde_bytes")]
-    pub(super) arguments: Vec<u8>,
-    pub(super) outcome: JobOutcome,
 }
 
 /// What a store holds of a job.
@@ -75,29 +67,74 @@ impl Documents {
     }
 }
 
-/// All jobs that were accepted and are not over. One whose document cannot be used is told of, and
-/// stops no other.
+/// The jobs that were accepted and are not over.
+#[derive(Default)]
+pub(in crate::dispatcher) struct AcceptedJobs {
+    /// Those that can be led.
+    pub(in crate::dispatcher) jobs: Vec<JobSubmission>,
+    /// Those of which nothing is left that says what they are, with what was found.
+    pub(in crate::dispatcher) lost: Vec<(JobId, String)>,
+    /// Those that this program cannot read, with the cause.
+    pub(in crate::dispatcher) unreadable: Vec<(JobId, String)>,
+}
+
+/// All jobs that were accepted and are not over. Where the document of one is damaged, its log says
+/// what it is; one of which nothing can be used stops no other.
 ///
 /// # Errors
 /// When the store cannot be read.
 pub(in crate::dispatcher) fn accepted_jobs(
     store: &mut dyn EventStore,
-) -> Result<Vec<JobSubmission>, StoreError> {
-    let mut jobs = Vec::new();
+) -> Result<AcceptedJobs, StoreError> {
+    let mut found = AcceptedJobs::default();
     for key in store.keys(Table::JobGraphs)? {
-        let read = key
-            .parse::<JobId>()
-            .map_err(|error| with_causes(&error))
-            .and_then(|job| Documents::read(store, &job).map_err(|error| with_causes(&error)));
-        match read {
-            Ok(Documents { accepted: Some(submission), .. }) => jobs.push(submission),
-            Ok(Documents { accepted: None, damages, .. }) => {
-                error!(job = %key, ?damages, "what the store holds of a job is damaged");
+        let job = match key.parse::<JobId>() {
+            Ok(job) => job,
+            Err(error) => {
+                error!(%key, error = %with_causes(&error), "this names no job");
+                continue;
             }
-            Err(reason) => error!(job = %key, %reason, "a job cannot be recovered"),
+        };
+        match Documents::read(store, &job) {
+            Ok(Documents { accepted: Some(submission), .. }) => found.jobs.push(submission),
+            Ok(Documents { damages, .. }) => match logged(store, &job)? {
+                Some(submission) => {
+                    warn!(%job, ?damages, "the log of a job stands in for a damaged document");
+                    // A document that could not be mended is mended by the next leader.
+                    drop(store_job(store, &submission));
+                    found.jobs.push(submission);
+                }
+                None => found.lost.push((job, lost(&damages))),
+            },
+            Err(SubmitError::Store(
+                error @ (StoreError::Io { .. } | StoreError::Poisoned { .. }),
+            )) => {
+                return Err(error);
+            }
+            Err(error) => found.unreadable.push((job, with_causes(&error))),
         }
     }
-    Ok(jobs)
+    Ok(found)
+}
+
+/// What the logs say was accepted as `job`.
+fn logged(store: &mut dyn EventStore, job: &JobId) -> Result<Option<JobSubmission>, StoreError> {
+    for run in store.runs()? {
+        let log = read(&store.read_log(run)?);
+        if let Some(submission) = Job::submission_in(&log.events).filter(|of| of.job == *job) {
+            return Ok(Some(submission));
+        }
+    }
+    Ok(None)
+}
+
+fn lost(damages: &[StoreError]) -> String {
+    let damages: Vec<String> = damages.iter().map(|damage| with_causes(damage)).collect();
+    format!(
+        "what the event store held of the job is damaged, and its log does not say what it is: {}; \
+         submit it again",
+        damages.join("; ")
+    )
 }
 
 /// The runs whose results the store holds. One that cannot be read tells nothing.
@@ -125,22 +162,8 @@ pub(super) fn store_job(
     put(store, Table::JobGraphs, &submission.job, &document)
 }
 
-/// Stores the result of a run, durable: from here on it is only cleaned up.
-pub(in crate::dispatcher) fn store_result(
-    store: &mut dyn EventStore,
-    submission: &JobSubmission,
-    outcome: &JobOutcome,
-) -> Result<(), SubmitError> {
-    let result = StoredResult {
-        format: FORMAT,
-        job_name: submission.job_name.clone(),
-        arguments: submission.arguments.clone(),
-        outcome: outcome.clone(),
-    };
-    put(store, Table::Results, &submission.job, &result)
-}
-
-fn put<T: Serialize>(
+/// Stores a document, durable.
+pub(super) fn put<T: Serialize>(
     store: &mut dyn EventStore,
     table: Table,
     job: &JobId,
@@ -152,17 +175,11 @@ fn put<T: Serialize>(
 }
 
 /// A document of this program's format.
-trait Document: DeserializeOwned {
+pub(super) trait Document: DeserializeOwned {
     fn format(&self) -> u32;
 }
 
 impl Document for StoredJob {
-    fn format(&self) -> u32 {
-        self.format
-    }
-}
-
-impl Document for StoredResult {
     fn format(&self) -> u32 {
         self.format
     }

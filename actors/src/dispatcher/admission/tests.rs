@@ -11,6 +11,15 @@ use crate::{
     run_directory::{RunDirectory, RunFile},
 };
 
+fn admit(
+    store: &mut dyn EventStore,
+    archive: &Archive,
+    submission: &JobSubmission,
+    noted: Option<&NotedRun>,
+) -> Result<Admission, SubmitError> {
+    super::admit(store, archive, submission, noted, None)
+}
+
 fn submission(arguments: &str, run: u128) -> JobSubmission {
     JobSubmission {
         job: "nightly".parse().unwrap(),
@@ -40,6 +49,7 @@ fn archived(archive: &Archive, arguments: &str, state: JobState) {
         outcome: outcome(1, state),
         job_name: "sort".to_owned(),
         arguments: arguments.as_bytes().to_vec(),
+        submission: Some(SubmissionId::from_bits(1)),
         reports: Vec::new(),
     };
     archive.write(&job, &[]).unwrap();
@@ -84,6 +94,53 @@ fn rule_1_1_a_finished_job_gives_its_result_and_a_failed_one_runs_again() {
         let again = admit(&mut MemoryStore::new(), &archive, &submission("--input b", 2), None);
         assert!(matches!(again.unwrap(), Admission::New(_)));
     }
+}
+
+#[test]
+fn rule_1_1_the_same_submission_always_gets_the_result_of_its_own_run() {
+    let data = tempfile::tempdir().unwrap();
+    let (archive, mut store) = (Archive::new(data.path()), MemoryStore::new());
+    let ends = |store: &mut MemoryStore, run| {
+        let again = admit(store, &archive, &submission("--input a", run), None);
+        matches!(again.unwrap(), Admission::Ended(outcome) if outcome.run == RunId::from_bits(run))
+    };
+    for run in 1..=3 {
+        let begun = submission("--input a", run);
+        let first = admit(&mut store, &archive, &begun, None).unwrap();
+        assert!(matches!(first, Admission::New(_)), "another one is another run: {first:?}");
+        assert!((1..run).all(|before| ends(&mut store, before)), "while a later one runs");
+        store_result(&mut store, &begun, &outcome(run, JobState::Failed)).unwrap();
+        store.remove(Table::JobGraphs, "nightly").unwrap();
+        assert!((1..=run).all(|before| ends(&mut store, before)));
+    }
+    let of = |store: &mut MemoryStore, which| {
+        let job = "nightly".parse().unwrap();
+        ended(store, &archive, &job, which).unwrap().map(|outcome| outcome.run)
+    };
+    assert_eq!(of(&mut store, Which::Newest), Some(RunId::from_bits(3)));
+    assert_eq!(of(&mut store, Which::Run(RunId::from_bits(2))), Some(RunId::from_bits(2)));
+    assert_eq!(of(&mut store, Which::Run(RunId::from_bits(4))), None);
+    store.remove(Table::Results, "nightly").unwrap();
+    archived(&archive, "--input a", JobState::Canceled);
+    assert!(ends(&mut store, 1), "by the archive");
+}
+
+#[test]
+fn what_is_in_the_way_of_a_new_run_stops_neither_a_join_nor_a_result() {
+    let data = tempfile::tempdir().unwrap();
+    let (archive, mut store) = (Archive::new(data.path()), MemoryStore::new());
+    let submit = |store: &mut MemoryStore, run| {
+        let obstacle = Some("the output is in use".to_owned());
+        super::admit(store, &archive, &submission("--input a", run), None, obstacle)
+    };
+    let refused = submit(&mut store, 1).unwrap_err();
+    assert!(matches!(refused, SubmitError::Output(_)), "{refused}");
+    assert_eq!(store.keys(Table::JobGraphs).unwrap(), Vec::<String>::new());
+    admit(&mut store, &archive, &submission("--input a", 1), None).unwrap();
+    assert!(matches!(submit(&mut store, 2), Ok(Admission::Again { .. })));
+    store_result(&mut store, &submission("--input a", 1), &outcome(1, JobState::Finished)).unwrap();
+    store.remove(Table::JobGraphs, "nightly").unwrap();
+    assert!(matches!(submit(&mut store, 2), Ok(Admission::Ended(_))));
 }
 
 #[test]
@@ -157,7 +214,7 @@ fn rule_5_13_the_new_term_is_above_those_that_were_noted_or_left_traces() {
     noted.adopt(&first, 4).unwrap();
     let admit = |noted: &NotedRun| {
         let noted = (None, Some(noted.clone()));
-        store_work::admit(&mut MemoryStore::new(), &archive, &second, noted).unwrap().0
+        store_work::admit(&mut MemoryStore::new(), &archive, &second, noted, None).unwrap().0
     };
     assert_eq!(admit(&noted), 5, "as noted");
     noted.lacks("the store".to_owned());
