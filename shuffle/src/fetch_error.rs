@@ -1,8 +1,8 @@
 //! Why a partition could not be read.
 
-use std::{io, path::PathBuf};
+use std::{io, net::SocketAddr, path::PathBuf};
 
-use regrow_protocol::{PartitionId, SubpartitionRange};
+use regrow_protocol::{Epoch, PartitionId, SubpartitionRange};
 use thiserror::Error;
 
 /// Why a partition could not be read; each variant is an action of the caller.
@@ -51,4 +51,39 @@ pub enum FetchError {
         /// How many there are.
         subpartitions: u32,
     },
+    /// Whoever serves it cannot be reached, which says nothing of the partition: wait, and try
+    /// again wherever it is served then.
+    #[error("partition {partition} cannot be reached at {address}: {reason}")]
+    Unreachable {
+        /// What was to be read.
+        partition: PartitionId,
+        /// Where it should be served.
+        address: SocketAddr,
+        /// How long it was tried, and what was found at last.
+        reason: String,
+    },
+    /// A later master leads the run: what the reader does counts for nobody.
+    #[error("partition {partition} is not for readers before epoch {known}")]
+    Stale {
+        /// What was to be read.
+        partition: PartitionId,
+        /// The epoch that its server knows.
+        known: Epoch,
+    },
+    /// The reader was told to stop.
+    #[error("the reader of partition {partition} was told to stop")]
+    Stopped {
+        /// What was to be read.
+        partition: PartitionId,
+    },
+}
+
+/// `ENFILE` and `EMFILE`: the host is short of something, the partition is sound.
+const OUT_OF_DESCRIPTORS: [i32; 2] = [23, 24];
+
+impl FetchError {
+    /// Whether the system refused a read for want of descriptors: the partition is sound.
+    pub fn is_out_of_descriptors(source: &io::Error) -> bool {
+        source.raw_os_error().is_some_and(|code| OUT_OF_DESCRIPTORS.contains(&code))
+    }
 }

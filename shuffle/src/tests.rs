@@ -5,6 +5,7 @@ mod damage;
 mod disk;
 mod inventory;
 mod release;
+mod remote;
 mod round_trip;
 
 use std::{fs, path::PathBuf, sync::Arc};

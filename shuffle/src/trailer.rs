@@ -30,6 +30,13 @@ pub(crate) enum TrailerError {
     Damaged(String),
 }
 
+impl TrailerError {
+    /// It is not as it was written.
+    pub(crate) fn damaged(reason: &str) -> Self {
+        Self::Damaged(reason.to_owned())
+    }
+}
+
 impl From<io::Error> for TrailerError {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::UnexpectedEof {
