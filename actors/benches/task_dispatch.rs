@@ -16,7 +16,7 @@ use regrow_actors::{
     runner::RunnerKind,
     task::{Step, Task, TaskContext, TaskFactory},
     watch::Terminated,
-    worker::{WorkerConfig, WorkerDirectories, spawn_worker},
+    worker::{Sharing, WorkerConfig, WorkerDirectories, spawn_worker},
 };
 use regrow_protocol::{
     DataDirectoryId, Envelope, Epoch, ExecutionAttemptId, JobVertexId, PinnedSplits, PlanId,
@@ -162,7 +162,7 @@ async fn measure(root: &std::path::Path) -> Result<(), Failed> {
     let worker = spawn_worker(WorkerConfig {
         worker: WorkerId::from_bits(1),
         slots: SLOTS,
-        shuffle_address: None,
+        sharing: Sharing::default(),
         timeouts: WorkerTimeouts {
             reconnect_grace: Duration::from_secs(5),
             registration_timeout: None,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use actix::{Message, Recipient};
 use regrow_protocol::{ExecutionAttemptId, FinishRecord, Split, TaskDeployment, TaskFailure};
-use regrow_shuffle::DataDirectory;
+use regrow_shuffle::{DataDirectory, RemoteReads};
 
 use crate::{ledger::Ledgers, task::TaskFactory};
 
@@ -69,13 +69,20 @@ pub struct Equipment {
     pub factory: Arc<dyn TaskFactory>,
     /// Where outputs go.
     pub directory: Arc<DataDirectory>,
+    /// How inputs of other hosts are read; none where all are on this one.
+    pub remote: Option<Arc<RemoteReads>>,
     pub(crate) ledgers: Ledgers,
 }
 
 impl Equipment {
     /// Tasks of `factory` that write to `directory`.
-    pub fn new(factory: Arc<dyn TaskFactory>, directory: Arc<DataDirectory>) -> Self {
-        Self { factory, directory, ledgers: Ledgers::default() }
+    pub fn new(
+        factory: Arc<dyn TaskFactory>,
+        directory: Arc<DataDirectory>,
+        remote: Option<RemoteReads>,
+    ) -> Self {
+        let remote = remote.map(Arc::new);
+        Self { factory, directory, remote, ledgers: Ledgers::default() }
     }
 }
 

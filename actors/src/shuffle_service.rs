@@ -14,7 +14,7 @@ use regrow_runtime::{
     ShuffleService as Decisions, ShuffleServiceAction, ShuffleServiceInput, Timestamp,
     WorkerTimeouts,
 };
-use regrow_shuffle::DataDirectory;
+use regrow_shuffle::{DataDirectory, PartitionServer};
 use tokio::time::Instant;
 use tracing::{debug, info};
 
@@ -34,6 +34,7 @@ pub(crate) struct ShuffleService {
     worker: WorkerId,
     master: MasterGateway,
     files: FileWorker,
+    server: Option<Arc<PartitionServer>>,
     found: Vec<RunId>,
     origin: Instant,
     watch: Option<DeathWatch<WorkerId>>,
@@ -54,6 +55,8 @@ pub(crate) struct ShuffleServiceConfig {
     pub timeouts: WorkerTimeouts,
     /// The data directories that it serves.
     pub directories: Vec<Arc<DataDirectory>>,
+    /// What serves them to other hosts.
+    pub server: Option<Arc<PartitionServer>>,
     /// Where its reports go.
     pub master: MasterGateway,
     /// Where it reads and removes files.
@@ -103,7 +106,8 @@ impl ShuffleService {
     /// # Errors
     /// When a directory cannot be listed or the thread for its files cannot be started.
     pub(crate) fn start(config: ShuffleServiceConfig) -> Result<Addr<Self>, WorkerError> {
-        let ShuffleServiceConfig { worker, timeouts, directories, master, file_thread } = config;
+        let ShuffleServiceConfig { worker, timeouts, directories, server, master, file_thread } =
+            config;
         let mut found = Vec::new();
         for directory in &directories {
             found.extend(directory.runs()?);
@@ -111,14 +115,30 @@ impl ShuffleService {
         let files = FileWorker::start(worker, directories, master.clone(), file_thread)?;
         let decisions = Decisions::new(timeouts);
         let origin = Instant::now();
-        Ok(Actor::start(Self { decisions, worker, master, files, found, origin, watch: None }))
+        Ok(Actor::start(Self {
+            decisions,
+            worker,
+            master,
+            files,
+            server,
+            found,
+            origin,
+            watch: None,
+        }))
     }
 
     fn feed(&mut self, input: ShuffleServiceInput, ctx: &mut Context<Self>) {
         debug!(worker = %self.worker, ?input, "input");
         let now = Timestamp::default().after(self.origin.elapsed());
         let refused = self.decisions.refused_commands();
-        for action in self.decisions.handle(now, input) {
+        let leads = led_run(&input);
+        let actions = self.decisions.handle(now, input);
+        if let (Some(run), Some(server)) = (leads, &self.server)
+            && let Some(epoch) = self.decisions.epoch(run)
+        {
+            server.raise(run, epoch);
+        }
+        for action in actions {
             self.perform(action, now, ctx);
         }
         if self.decisions.refused_commands() > refused {
@@ -140,6 +160,9 @@ impl ShuffleService {
             }
             ShuffleServiceAction::ReleaseRun { run } => {
                 info!(worker = %self.worker, %run, "releasing a run");
+                if let Some(server) = &self.server {
+                    server.forget(run);
+                }
                 self.files.give(FileJob::ReleaseRun { run });
             }
             ShuffleServiceAction::WakeAt(moment) => {
@@ -148,6 +171,21 @@ impl ShuffleService {
                 });
             }
         }
+    }
+}
+
+/// The run whose master spoke, or is there.
+fn led_run(input: &ShuffleServiceInput) -> Option<RunId> {
+    match input {
+        ShuffleServiceInput::Command(envelope) => Some(envelope.run),
+        ShuffleServiceInput::MasterRegistered { run, .. } => Some(*run),
+        ShuffleServiceInput::RunsFound(_)
+        | ShuffleServiceInput::MasterLost { .. }
+        | ShuffleServiceInput::LeaderLost
+        | ShuffleServiceInput::LeaderConnected
+        | ShuffleServiceInput::Discard { .. }
+        | ShuffleServiceInput::RunEnded { .. }
+        | ShuffleServiceInput::Woken => None,
     }
 }
 

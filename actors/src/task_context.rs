@@ -16,11 +16,11 @@ use regrow_protocol::{
     TaskFailure, TaskMetrics,
 };
 use regrow_runtime::with_causes;
-use regrow_shuffle::{AttemptWriter, DataDirectory, WriteError};
+use regrow_shuffle::{AttemptWriter, DataDirectory, RemoteReads, WriteError};
 use tokio::time::Instant;
 
 use crate::task::{NextSplit, TaskContext};
-use input::Input;
+use input::{Input, Sources};
 use split_source::SplitSource;
 
 pub(crate) use split_source::Wait;
@@ -38,10 +38,12 @@ pub(crate) struct AttemptContext {
 }
 
 impl AttemptContext {
-    /// Opens the outputs of an attempt in `directory`; its inputs are opened when they are read.
+    /// Opens the outputs of an attempt in `directory`; its inputs are opened when they are read,
+    /// those of other hosts as `remote` says.
     pub(crate) fn open(
         deployment: Box<TaskDeployment>,
         directory: &Arc<DataDirectory>,
+        remote: Option<Arc<RemoteReads>>,
         cancelled: Arc<AtomicBool>,
     ) -> Result<Self, TaskFailure> {
         let writer = AttemptWriter::create(
@@ -51,7 +53,14 @@ impl AttemptContext {
             deployment.memory_bytes,
         )
         .map_err(write_failure)?;
-        let inputs = deployment.inputs.iter().map(|_| Input::new(directory.root())).collect();
+        let sources = Sources {
+            root: directory.root().to_owned(),
+            locations: deployment.locations.as_slice().into(),
+            remote,
+            epoch: deployment.attempt.epoch,
+            cancelled: Arc::clone(&cancelled),
+        };
+        let inputs = deployment.inputs.iter().map(|_| Input::new(sources.clone())).collect();
         Ok(Self {
             inputs,
             splits: SplitSource::new(&deployment.splits),

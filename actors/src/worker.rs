@@ -3,8 +3,9 @@
 
 #[cfg(test)]
 pub(crate) mod bench;
+mod sharing;
 
-use std::{io, net::SocketAddr, path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use actix::prelude::*;
 use regrow_protocol::{DataDirectoryId, PartitionKeeper, WorkerDescription, WorkerId};
@@ -22,6 +23,8 @@ use crate::{
     watch::Terminated,
 };
 
+pub use sharing::Sharing;
+
 /// The data directories of one worker; locked while any part of the worker lives.
 pub struct WorkerDirectories {
     /// Where new outputs go.
@@ -36,8 +39,8 @@ pub struct WorkerConfig {
     pub worker: WorkerId,
     /// How many attempts it runs at a time; at least 1.
     pub slots: u32,
-    /// Where it serves its partitions to other hosts, if it does.
-    pub shuffle_address: Option<SocketAddr>,
+    /// How it shares partitions with other hosts.
+    pub sharing: Sharing,
     /// How long it waits for a master.
     pub timeouts: WorkerTimeouts,
     /// Where its files are.
@@ -130,7 +133,7 @@ pub fn spawn_worker(config: WorkerConfig) -> Result<SpawnedWorker, WorkerError> 
     let WorkerConfig {
         worker,
         slots,
-        shuffle_address,
+        sharing,
         timeouts,
         directories,
         factory,
@@ -146,12 +149,19 @@ pub fn spawn_worker(config: WorkerConfig) -> Result<SpawnedWorker, WorkerError> 
         worker,
         timeouts,
         directories: directories.all(),
+        server: sharing.server,
         master: master.clone(),
         file_thread,
     })?;
     let data_directory = directories.own.id();
     let keeper = PartitionKeeper::Worker;
-    let identity = WorkerDescription { worker, data_directory, slots, shuffle_address, keeper };
+    let identity = WorkerDescription {
+        worker,
+        data_directory,
+        slots,
+        shuffle_address: sharing.address,
+        keeper,
+    };
     let config = TaskExecutorConfig {
         identity,
         timeouts,
@@ -159,7 +169,7 @@ pub fn spawn_worker(config: WorkerConfig) -> Result<SpawnedWorker, WorkerError> 
         shuffle_service: shuffle_service.clone().recipient(),
         watchers: [watcher, shuffle_service.clone().recipient()],
     };
-    let equipment = Arc::new(Equipment::new(factory, directories.own));
+    let equipment = Arc::new(Equipment::new(factory, directories.own, sharing.reads));
     let mut threads_ended = None;
     let task_executor = TaskExecutor::start(config, |events| match runner {
         RunnerKind::LockStep => Box::new(LockStep::new(equipment, events)),

@@ -108,6 +108,11 @@ impl ShuffleService {
         }
     }
 
+    /// The highest epoch that was seen of a run of which partitions may be here.
+    pub fn epoch(&self, run: RunId) -> Option<Epoch> {
+        self.runs.contains_key(&run).then(|| self.fence.epoch(run))
+    }
+
     /// How many commands of older epochs, or for ended runs, were refused.
     pub fn refused_commands(&self) -> u64 {
         self.fence.refused()

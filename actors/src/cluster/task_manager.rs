@@ -27,7 +27,7 @@ use crate::{
     task::TaskFactory,
     task_executor::StopWorker,
     watch::Terminated,
-    worker::{WorkerConfig, WorkerDirectories, spawn_worker},
+    worker::{Sharing, WorkerConfig, WorkerDirectories, spawn_worker},
 };
 
 /// How long the end of a `TaskManager` waits for user code that does not look at its cancel flag.
@@ -124,7 +124,7 @@ impl TaskManager {
         let spawned = spawn_worker(WorkerConfig {
             worker,
             slots: self.slots,
-            shuffle_address: None,
+            sharing: Sharing::default(),
             timeouts: WorkerTimeouts {
                 reconnect_grace: self.options.reconnect_grace,
                 registration_timeout: (self.options.registration_timeout != Options::UNLIMITED)

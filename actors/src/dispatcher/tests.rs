@@ -15,7 +15,7 @@ use crate::{
     runner::RunnerKind,
     simulated::{InlineStore, pass, simulate},
     test_program::program,
-    worker::{WorkerConfig, WorkerDirectories, spawn_worker},
+    worker::{Sharing, WorkerConfig, WorkerDirectories, spawn_worker},
 };
 
 /// How long an end waits for the log.
@@ -143,7 +143,7 @@ impl Cluster {
         let spawned = spawn_worker(WorkerConfig {
             worker: WorkerId::from_bits(id),
             slots: 8,
-            shuffle_address: None,
+            sharing: Sharing::default(),
             timeouts: WorkerTimeouts {
                 reconnect_grace: Duration::from_secs(5),
                 registration_timeout: None,

@@ -28,7 +28,7 @@ use crate::{
     store_runner::SharedStore,
     task::TaskFactory,
     task_executor::{StopWorker, TaskExecutor},
-    worker::{WorkerConfig, WorkerDirectories, WorkerError, spawn_worker},
+    worker::{Sharing, WorkerConfig, WorkerDirectories, WorkerError, spawn_worker},
 };
 
 /// How long the end of a run waits for user code that does not look at its cancel flag.
@@ -151,7 +151,7 @@ fn start_actors(config: LocalSystemConfig) -> Result<Workers, WorkerError> {
         let spawned = spawn_worker(WorkerConfig {
             worker,
             slots: config.slots,
-            shuffle_address: None,
+            sharing: Sharing::default(),
             timeouts,
             directories,
             factory: Arc::clone(&config.factory),

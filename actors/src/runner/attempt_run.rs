@@ -135,8 +135,9 @@ impl AttemptRun {
             ledger.mark(&self.attempt, LedgerMark::Start).map_err(failure)?;
             self.ledger = Some(ledger);
         }
-        let directory = &self.equipment.directory;
-        let context = AttemptContext::open(deployment, directory, Arc::clone(&self.cancelled))?;
+        let (directory, remote) = (&self.equipment.directory, self.equipment.remote.clone());
+        let cancelled = Arc::clone(&self.cancelled);
+        let context = AttemptContext::open(deployment, directory, remote, cancelled)?;
         let task = self.equipment.factory.create(context.deployment())?;
         let context = Box::new(context);
         self.stage = Stage::Running { task, context, awaits_split: false };

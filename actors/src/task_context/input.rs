@@ -1,26 +1,73 @@
-//! One input of an attempt: the partitions of its producers, one after the other.
+//! One input of an attempt: the partitions of its producers, one after the other, wherever they lie.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+};
 
-use regrow_protocol::{InputGate, ProducerPartition, TaskFailure, TaskMetrics};
+use regrow_protocol::{
+    DataDirectoryId, DirectoryLocation, Epoch, InputGate, ProducerPartition, TaskFailure,
+    TaskMetrics,
+};
 use regrow_runtime::with_causes;
-use regrow_shuffle::{FetchError, PartitionReader};
+use regrow_shuffle::{FetchError, PartitionReader, RemoteInput, RemoteReader, RemoteReads};
 
-/// `ENFILE` and `EMFILE`: the host is short of something, the partition is sound.
-const OUT_OF_DESCRIPTORS: [i32; 2] = [23, 24];
+/// Bytes that may be under way to one input, from all servers together: a thread that reads them as
+/// fast as a fast network brings them never waits for credit.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// Least of it that each server gets: less would be sent in pieces that are not worth it.
+const SERVER_WINDOW_BYTES_MIN: usize = 16 << 10;
+
+/// How an attempt finds what it reads.
+#[derive(Clone, Debug)]
+pub(super) struct Sources {
+    /// The directory that holds all data directories of this host.
+    pub(super) root: PathBuf,
+    /// Where data directories are served.
+    pub(super) locations: Arc<[DirectoryLocation]>,
+    /// How this process reads of others; none where all directories are under its root.
+    pub(super) remote: Option<Arc<RemoteReads>>,
+    /// Epoch of the attempt.
+    pub(super) epoch: Epoch,
+    /// Ends all waits when it is set.
+    pub(super) cancelled: Arc<AtomicBool>,
+}
+
+/// Where a data directory is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In the file system of this host.
+    Here,
+    /// From whoever listens there.
+    At(SocketAddr),
+    /// Nobody said.
+    Unknown,
+}
 
 /// Reads the subpartitions of one producer after the other.
 pub(super) struct Input {
-    /// The directory that holds all data directories of this host.
-    root: PathBuf,
+    sources: Sources,
     /// Index of the next producer to open.
     next: usize,
-    open: Option<PartitionReader>,
+    open: Open,
+    places: BTreeMap<DataDirectoryId, Place>,
+    servers: BTreeMap<SocketAddr, RemoteReader>,
+}
+
+/// What is being read.
+enum Open {
+    Nothing,
+    Here(PartitionReader),
+    At(SocketAddr),
 }
 
 impl Input {
-    pub(super) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), next: 0, open: None }
+    pub(super) fn new(sources: Sources) -> Self {
+        let (places, servers) = (BTreeMap::new(), BTreeMap::new());
+        Self { sources, next: 0, open: Open::Nothing, places, servers }
     }
 
     /// Reads the next block into `block`; false at the end of the last producer.
@@ -35,29 +82,106 @@ impl Input {
             return Ok(false);
         }
         loop {
-            if self.read_open(block)? {
+            if self.read_open(block).map_err(fetch_failure)? {
                 metrics.bytes_in = metrics.bytes_in.saturating_add(block.len() as u64);
                 return Ok(true);
             }
             let Some(producer) = gate.producers.get(self.next) else { return Ok(false) };
+            let records = self.open(gate, *producer)?;
             self.next += 1;
-            let ProducerPartition { partition, data_directory } = *producer;
-            let range = gate.subpartitions;
-            let reader = PartitionReader::open(&self.root, data_directory, partition, range)
-                .map_err(fetch_failure)?;
-            metrics.records_in = metrics.records_in.saturating_add(reader.records());
-            self.open = Some(reader);
+            metrics.records_in = metrics.records_in.saturating_add(records);
         }
     }
 
-    /// Reads the next block of the open producer; false when there is none.
-    fn read_open(&mut self, block: &mut Vec<u8>) -> Result<bool, TaskFailure> {
-        let Some(reader) = &mut self.open else { return Ok(false) };
-        if reader.next_block(block).map_err(fetch_failure)? {
-            return Ok(true);
+    /// Reads the next block of what is open; false when there is none.
+    fn read_open(&mut self, block: &mut Vec<u8>) -> Result<bool, FetchError> {
+        let more = match &mut self.open {
+            Open::Nothing => false,
+            Open::Here(reader) => reader.next_block(block)?,
+            Open::At(address) => match self.servers.get_mut(address) {
+                Some(reader) => reader.next_block(block)?,
+                None => false,
+            },
+        };
+        if !more {
+            self.open = Open::Nothing;
         }
-        self.open = None;
-        Ok(false)
+        Ok(more)
+    }
+
+    /// Opens the partition of the next producer, and tells how many records of it come.
+    fn open(&mut self, gate: &InputGate, producer: ProducerPartition) -> Result<u64, TaskFailure> {
+        let ProducerPartition { partition, data_directory } = producer;
+        let address = match self.place(data_directory) {
+            Place::Here => {
+                let (root, range) = (&self.sources.root, gate.subpartitions);
+                let reader = PartitionReader::open(root, data_directory, partition, range)
+                    .map_err(fetch_failure)?;
+                let records = reader.records();
+                self.open = Open::Here(reader);
+                return Ok(records);
+            }
+            Place::At(address) => address,
+            Place::Unknown => {
+                let reason = format!(
+                    "nobody said where data directory {data_directory} is served, and it is not \
+                     under {}",
+                    self.sources.root.display()
+                );
+                return Err(TaskFailure::InputUnreachable { partition, reason });
+            }
+        };
+        if !self.servers.contains_key(&address) {
+            let Some(reader) = self.reader(gate, address) else {
+                let reason = format!("this process reads nothing of {address}");
+                return Err(TaskFailure::InputUnreachable { partition, reason });
+            };
+            self.servers.insert(address, reader);
+        }
+        let Some(reader) = self.servers.get_mut(&address) else { return Ok(0) };
+        let records = reader.open_next().map_err(fetch_failure)?;
+        self.open = Open::At(address);
+        Ok(records)
+    }
+
+    /// A reader of all that one server has of the producers that are left.
+    fn reader(&mut self, gate: &InputGate, address: SocketAddr) -> Option<RemoteReader> {
+        let reads = Arc::clone(self.sources.remote.as_ref()?);
+        let left = gate.producers.get(self.next..).unwrap_or_default();
+        let mut partitions = Vec::new();
+        let mut servers = std::collections::BTreeSet::new();
+        for producer in left {
+            if let Place::At(place) = self.place(producer.data_directory) {
+                servers.insert(place);
+                if place == address {
+                    partitions.push(*producer);
+                }
+            }
+        }
+        let window = (WINDOW_BYTES / servers.len().max(1)).max(SERVER_WINDOW_BYTES_MIN);
+        let input = RemoteInput {
+            address,
+            epoch: self.sources.epoch,
+            subpartitions: gate.subpartitions,
+            partitions,
+            window_bytes: window as u64,
+        };
+        Some(RemoteReader::new(reads, input, Arc::clone(&self.sources.cancelled)))
+    }
+
+    /// Where a data directory is read: what stays so for the whole attempt.
+    fn place(&mut self, data_directory: DataDirectoryId) -> Place {
+        let sources = &self.sources;
+        *self.places.entry(data_directory).or_insert_with(|| {
+            // Where nothing is served to others, all directories are on this host.
+            let all_here = sources.locations.is_empty();
+            if all_here || sources.root.join(data_directory.to_string()).is_dir() {
+                return Place::Here;
+            }
+            let told = |location: &&DirectoryLocation| location.data_directory == data_directory;
+            let location = sources.locations.iter().find(told);
+            location.map_or(Place::Unknown, |location| Place::At(location.address))
+        })
     }
 }
 
@@ -69,55 +193,25 @@ fn fetch_failure(error: FetchError) -> TaskFailure {
             TaskFailure::InputLost { partition, reason }
         }
         FetchError::Unreadable { partition, source, .. } => {
-            let out_of_descriptors =
-                source.raw_os_error().is_some_and(|code| OUT_OF_DESCRIPTORS.contains(&code));
-            if out_of_descriptors {
+            if FetchError::is_out_of_descriptors(&source) {
                 return TaskFailure::task(format!("{reason}; raise the limit of open files"));
             }
             // A disk that does not give back what was written: another try reads the same.
             TaskFailure::InputLost { partition, reason }
         }
         FetchError::OutOfRange { .. } => TaskFailure::unrecoverable(reason),
+        FetchError::Unreachable { partition, address, reason } => {
+            let reason = format!("nobody serves it at {address}: {reason}");
+            TaskFailure::InputUnreachable { partition, reason }
+        }
+        // Its master is not the last one, and hears so elsewhere; until then, nothing is lost.
+        FetchError::Stale { partition, known } => {
+            let reason = format!("a master of epoch {known} leads the run");
+            TaskFailure::InputUnreachable { partition, reason }
+        }
+        FetchError::Stopped { .. } => TaskFailure::Cancelled,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io;
-
-    use regrow_protocol::{DataSetId, PartitionId, SubpartitionRange};
-
-    use super::*;
-    use crate::worker::bench::attempt;
-
-    #[test]
-    fn fault_39_each_error_of_a_read_leads_to_its_own_action() {
-        let partition = PartitionId { attempt: attempt(1, 0), data_set: DataSetId(0) };
-        let path = PathBuf::from("/data/p");
-        let unreadable = |code| FetchError::Unreadable {
-            partition,
-            path: path.clone(),
-            source: io::Error::from_raw_os_error(code),
-        };
-        let lost = [
-            FetchError::Gone { partition, path: path.clone() },
-            FetchError::Corrupt { partition, path: path.clone(), reason: "bits".to_owned() },
-            unreadable(5),
-        ];
-        for error in lost {
-            let text = error.to_string();
-            let failure = fetch_failure(error);
-            let TaskFailure::InputLost { partition: named, reason } = failure else {
-                panic!("{failure:?}");
-            };
-            assert_eq!(named, partition);
-            assert!(reason.starts_with(&text), "{reason}");
-        }
-        for code in OUT_OF_DESCRIPTORS {
-            assert!(matches!(fetch_failure(unreadable(code)), TaskFailure::Task { .. }));
-        }
-        let range = SubpartitionRange { start: 4, end: 9 };
-        let error = FetchError::OutOfRange { partition, range, subpartitions: 2 };
-        assert!(matches!(fetch_failure(error), TaskFailure::Unrecoverable { .. }));
-    }
-}
+mod tests;

@@ -15,7 +15,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{SpawnedWorker, WorkerConfig, WorkerDirectories, spawn_worker};
+use super::{Sharing, SpawnedWorker, WorkerConfig, WorkerDirectories, spawn_worker};
 use crate::{
     gateway::Post,
     runner::RunnerKind,
@@ -62,7 +62,7 @@ impl Bench {
         let worker = spawn_worker(WorkerConfig {
             worker: WorkerId::from_bits(life),
             slots,
-            shuffle_address: None,
+            sharing: Sharing::default(),
             timeouts: WorkerTimeouts {
                 reconnect_grace: Duration::from_secs(5),
                 registration_timeout: Some(Duration::from_mins(5)),
