@@ -1,6 +1,6 @@
 //! Why a partition could not be read.
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{io, path::PathBuf};
 
 use regrow_protocol::{Epoch, PartitionId, SubpartitionRange};
 use thiserror::Error;
@@ -53,13 +53,11 @@ pub enum FetchError {
     },
     /// Whoever serves it cannot be reached, which says nothing of the partition: wait, and try
     /// again wherever it is served then.
-    #[error("partition {partition} cannot be reached at {address}: {reason}")]
+    #[error("partition {partition} cannot be reached: {reason}")]
     Unreachable {
         /// What was to be read.
         partition: PartitionId,
-        /// Where it should be served.
-        address: SocketAddr,
-        /// How long it was tried, and what was found at last.
+        /// Where and how long it was tried, and what was found at last.
         reason: String,
     },
     /// A later master leads the run: what the reader does counts for nobody.

@@ -1,7 +1,7 @@
 //! One input of an attempt: the partitions of its producers, one after the other, wherever they lie.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
@@ -60,7 +60,7 @@ pub(super) struct Input {
 /// What is being read.
 enum Open {
     Nothing,
-    Here(PartitionReader),
+    Here(Box<PartitionReader>),
     At(SocketAddr),
 }
 
@@ -82,7 +82,7 @@ impl Input {
             return Ok(false);
         }
         loop {
-            if self.read_open(block).map_err(fetch_failure)? {
+            if self.read_open(block)? {
                 metrics.bytes_in = metrics.bytes_in.saturating_add(block.len() as u64);
                 return Ok(true);
             }
@@ -94,15 +94,16 @@ impl Input {
     }
 
     /// Reads the next block of what is open; false when there is none.
-    fn read_open(&mut self, block: &mut Vec<u8>) -> Result<bool, FetchError> {
+    fn read_open(&mut self, block: &mut Vec<u8>) -> Result<bool, TaskFailure> {
         let more = match &mut self.open {
-            Open::Nothing => false,
-            Open::Here(reader) => reader.next_block(block)?,
+            Open::Nothing => Ok(false),
+            Open::Here(reader) => reader.next_block(block),
             Open::At(address) => match self.servers.get_mut(address) {
-                Some(reader) => reader.next_block(block)?,
-                None => false,
+                Some(reader) => reader.next_block(block),
+                None => Ok(false),
             },
         };
+        let more = more.map_err(fetch_failure)?;
         if !more {
             self.open = Open::Nothing;
         }
@@ -118,7 +119,7 @@ impl Input {
                 let reader = PartitionReader::open(root, data_directory, partition, range)
                     .map_err(fetch_failure)?;
                 let records = reader.records();
-                self.open = Open::Here(reader);
+                self.open = Open::Here(Box::new(reader));
                 return Ok(records);
             }
             Place::At(address) => address,
@@ -149,13 +150,12 @@ impl Input {
         let reads = Arc::clone(self.sources.remote.as_ref()?);
         let left = gate.producers.get(self.next..).unwrap_or_default();
         let mut partitions = Vec::new();
-        let mut servers = std::collections::BTreeSet::new();
+        let mut servers = BTreeSet::new();
         for producer in left {
-            if let Place::At(place) = self.place(producer.data_directory) {
-                servers.insert(place);
-                if place == address {
-                    partitions.push(*producer);
-                }
+            let Place::At(place) = self.place(producer.data_directory) else { continue };
+            servers.insert(place);
+            if place == address {
+                partitions.push(*producer);
             }
         }
         let window = (WINDOW_BYTES / servers.len().max(1)).max(SERVER_WINDOW_BYTES_MIN);
@@ -200,8 +200,7 @@ fn fetch_failure(error: FetchError) -> TaskFailure {
             TaskFailure::InputLost { partition, reason }
         }
         FetchError::OutOfRange { .. } => TaskFailure::unrecoverable(reason),
-        FetchError::Unreachable { partition, address, reason } => {
-            let reason = format!("nobody serves it at {address}: {reason}");
+        FetchError::Unreachable { partition, reason } => {
             TaskFailure::InputUnreachable { partition, reason }
         }
         // Its master is not the last one, and hears so elsewhere; until then, nothing is lost.

@@ -239,12 +239,12 @@ impl RemoteReader {
     fn pause(&mut self, reason: String) -> Result<(), FetchError> {
         let jitter = RandomState::new().build_hasher().finish() >> 32;
         let jitter = u32::try_from(jitter).unwrap_or_default();
+        let address = self.input.address;
         let waited = self.outage.lasted(Instant::now()).as_millis();
         let Some(pause) = self.outage.pause(Instant::now(), self.reads.grace, jitter) else {
             return Err(FetchError::Unreachable {
                 partition: self.partition(),
-                address: self.input.address,
-                reason: format!("{reason} (tried for {waited} ms)"),
+                reason: format!("{address}: {reason} (tried for {waited} ms)"),
             });
         };
         self.stop.wait(pause).map_err(|_| self.stopped())

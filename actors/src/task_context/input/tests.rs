@@ -40,9 +40,8 @@ fn fault_39_each_error_of_a_read_leads_to_its_own_action() {
     let range = SubpartitionRange { start: 4, end: 9 };
     let error = FetchError::OutOfRange { partition, range, subpartitions: 2 };
     assert!(matches!(fetch_failure(error), TaskFailure::Unrecoverable { .. }));
-    let address = SocketAddr::from(([10, 0, 0, 7], 4711));
     let kept = [
-        (FetchError::Unreachable { partition, address, reason: "x".to_owned() }, "10.0.0.7:4711"),
+        (FetchError::Unreachable { partition, reason: "nobody is there".to_owned() }, "nobody is"),
         (FetchError::Stale { partition, known: Epoch::new(2, 0) }, "leads the run"),
     ];
     for (error, expected) in kept {
