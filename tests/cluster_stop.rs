@@ -13,7 +13,7 @@ mod sandbox;
 #[path = "support/cluster.rs"]
 mod cluster;
 
-use cluster::{DATA, leader, standby, takes_over, task_managers, wait_until_clean};
+use cluster::{DATA, leader, standby, takes_over, task_manager, task_managers, wait_until_clean};
 use sandbox::{Sandbox, assert_finished_stays_finished, count};
 
 #[test]
@@ -49,4 +49,31 @@ fn a_standby_that_is_told_to_stop_leaves_the_leader_alone() {
     second.signal("TERM");
     assert_eq!(second.wait(), Some(0));
     sandbox.fine(&format!("list {DATA}"));
+}
+
+#[test]
+fn a_worker_that_is_told_to_stop_ends_its_tasks_and_gives_back_what_takes_too_long() {
+    let sandbox = Sandbox::new();
+    let _leader = leader(&sandbox, "");
+    let patient = task_manager(&sandbox, "-D taskmanager.drain-timeout=1min");
+    let submit = sandbox
+        .start(&format!("submit stages --stage 6x200ms --stage 2x10s --ledger ledger {DATA}"));
+    sandbox.wait_for_starts("ledger", 0, 2);
+    patient.signal("TERM");
+    assert_eq!(patient.wait(), Some(0));
+    assert_eq!(count(&sandbox.ledger("ledger"), "end"), 2, "what ran has ended");
+
+    let hasty = task_manager(&sandbox, "-D taskmanager.drain-timeout=0s");
+    sandbox.wait_for_starts("ledger", 1, 2);
+    hasty.signal("TERM");
+    assert_eq!(hasty.wait(), Some(0));
+    // All that the two left is there for who follows them, and nobody waited for a grace.
+    let last = task_manager(&sandbox, "");
+    sandbox.wait_for_starts("ledger", 1, 4);
+    let ledger = sandbox.ledger("ledger");
+    assert_eq!((count(&ledger, "start"), count(&ledger, "end")), (10, 6));
+    last.signal("TERM");
+    last.signal("TERM");
+    assert_ne!(last.wait(), Some(0), "told twice, it ends at once");
+    submit.kill();
 }

@@ -30,5 +30,7 @@ pub use self::{
     task_manager::TaskManager,
 };
 pub(crate) use self::{
-    client_session::JobsListed, gate::WorkerDisconnected, leader_lock::LeaderPlace,
+    client_session::JobsListed,
+    gate::{WorkerDisconnected, WorkerLeaving},
+    leader_lock::LeaderPlace,
 };

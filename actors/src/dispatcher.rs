@@ -96,6 +96,8 @@ pub(crate) struct Dispatcher {
     runs: BTreeMap<RunId, Run>,
     ended: EndedRuns,
     workers: BTreeMap<WorkerId, WorkerConnected>,
+    /// Those of them that are about to stop.
+    leaving: BTreeSet<WorkerId>,
 }
 
 /// What is next for a run.
@@ -136,6 +138,7 @@ impl Dispatcher {
             runs: BTreeMap::new(),
             ended: EndedRuns::default(),
             workers: BTreeMap::new(),
+            leaving: BTreeSet::new(),
         }
     }
 
@@ -341,7 +344,9 @@ impl Handler<WorkerConnected> for Dispatcher {
     type Result = ();
 
     fn handle(&mut self, connected: WorkerConnected, _: &mut Self::Context) {
-        self.config.resource_manager.do_send(connected.clone());
+        if !self.leaving.contains(&connected.worker.worker) {
+            self.config.resource_manager.do_send(connected.clone());
+        }
         for run in self.runs.values() {
             if let Life::Led(master) = &run.life {
                 master.do_send(connected.clone());
@@ -356,6 +361,7 @@ impl Handler<Terminated<WorkerId>> for Dispatcher {
 
     fn handle(&mut self, Terminated(worker): Terminated<WorkerId>, _: &mut Self::Context) {
         self.workers.remove(&worker);
+        self.leaving.remove(&worker);
         self.config.resource_manager.do_send(Terminated(worker));
         for run in self.runs.values() {
             if let Life::Led(master) = &run.life {

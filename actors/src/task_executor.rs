@@ -10,7 +10,7 @@ use regrow_protocol::{Epoch, RunId, ToTaskExecutor, WorkerDescription, WorkerId}
 use regrow_runtime::{
     TaskExecutor as Decisions, TaskExecutorAction, TaskExecutorInput, Timestamp, WorkerTimeouts,
 };
-use tokio::time::Instant;
+use tokio::{sync::oneshot, time::Instant};
 use tracing::{debug, info};
 
 use crate::{
@@ -28,6 +28,8 @@ pub struct TaskExecutor {
     master: MasterGateway,
     shuffle_service: Recipient<WorkerNews>,
     origin: Instant,
+    /// Dropped when the worker that leaves is done.
+    leaving: Option<oneshot::Sender<()>>,
     _watches: [DeathWatch<WorkerId>; 2],
 }
 
@@ -73,6 +75,20 @@ impl Message for LeaderNews {
     type Result = ();
 }
 
+/// Has a worker leave: it takes nothing new, lets its tasks go on for `drain`, gives back what does
+/// not end, and waits for the answers to its reports. `left` is dropped when all that is done.
+#[derive(Debug)]
+pub struct LeaveWorker {
+    /// How long tasks may go on.
+    pub drain: Duration,
+    /// Who waits.
+    pub left: oneshot::Sender<()>,
+}
+
+impl Message for LeaveWorker {
+    type Result = ();
+}
+
 /// Ends a worker as a kill of its process would: its tasks are cancelled, nothing is reported, and
 /// what is sealed stays on the disk.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +113,7 @@ impl TaskExecutor {
             master,
             shuffle_service,
             origin: Instant::now(),
+            leaving: None,
             _watches: watchers.map(|watcher| DeathWatch::new(identity.worker, watcher)),
         })
     }
@@ -133,6 +150,7 @@ impl TaskExecutor {
             TaskExecutorAction::ReleaseRun { run } => {
                 self.shuffle_service.do_send(WorkerNews::RunEnded { run });
             }
+            TaskExecutorAction::Left => self.leaving = None,
             TaskExecutorAction::WakeAt(moment) => {
                 ctx.run_later(wait_until(moment, self.now()), |me, ctx| {
                     me.feed(TaskExecutorInput::Woken, ctx);
@@ -198,6 +216,15 @@ impl Handler<LeaderNews> for TaskExecutor {
         };
         self.shuffle_service.do_send(told);
         self.feed(input, ctx);
+    }
+}
+
+impl Handler<LeaveWorker> for TaskExecutor {
+    type Result = ();
+
+    fn handle(&mut self, LeaveWorker { drain, left }: LeaveWorker, ctx: &mut Self::Context) {
+        self.leaving = Some(left);
+        self.feed(TaskExecutorInput::LeaveWanted { drain }, ctx);
     }
 }
 

@@ -18,4 +18,6 @@ pub enum ToWorker {
 pub enum FromWorker {
     /// For the `JobMaster` of the envelope's run.
     JobMaster(Envelope<ToJobMaster>),
+    /// The worker is about to stop: it takes no task any more.
+    Leaving,
 }

@@ -38,6 +38,12 @@ pub enum Input {
         /// Which one.
         worker: WorkerId,
     },
+    /// A worker is about to stop: it takes no attempt any more, and what it keeps is kept on. Its slots
+    /// are not this run's any longer.
+    WorkerLeaving {
+        /// Which one.
+        worker: WorkerId,
+    },
     /// A worker's process is certainly gone.
     WorkerLost {
         /// Which one.

@@ -235,6 +235,7 @@ impl Job {
             | Input::SplitRequested { worker, .. } => !self.workers.knows(*worker),
             Input::WorkerConnected { .. }
             | Input::WorkerDisconnected { .. }
+            | Input::WorkerLeaving { .. }
             | Input::WorkerLost { .. }
             | Input::WorkerReplaced { .. }
             | Input::SlotsGranted { .. }
@@ -266,6 +267,7 @@ impl Job {
             Input::WorkerDisconnected { worker } => {
                 self.workers.disconnect(worker, self.now);
             }
+            Input::WorkerLeaving { worker } => self.worker_leaving(worker),
             Input::WorkerLost { worker } => self.worker_lost(worker, out),
             Input::WorkerReplaced { worker, data_directory, by } => {
                 self.worker_replaced(worker, data_directory, by, out);

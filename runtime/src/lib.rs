@@ -70,7 +70,7 @@ pub use recovery_report::{Fate, FateLine, RecoveryPhases, RecoveryReport};
 pub use resource_manager::{ResourceAction, ResourceInput, ResourceManager};
 pub use shuffle_service::{ShuffleService, ShuffleServiceAction, ShuffleServiceInput};
 pub(crate) use source_coordinator::SourceCoordinator;
-pub use task_executor::{TaskExecutor, TaskExecutorAction, TaskExecutorInput};
+pub use task_executor::{FAREWELL_TIMEOUT, TaskExecutor, TaskExecutorAction, TaskExecutorInput};
 pub use timestamp::Timestamp;
 pub(crate) use vertex_plan::input_id;
 pub use vertex_plan::{InputRange, VertexPlan};

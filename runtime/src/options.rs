@@ -36,6 +36,8 @@ pub struct Options {
     pub registration_timeout: Duration,
     /// `taskmanager.reconnect-grace`: how long a closed connection is no loss.
     pub reconnect_grace: Duration,
+    /// `taskmanager.drain-timeout`: how long tasks of a worker that is told to stop may go on.
+    pub drain_timeout: Duration,
     /// `heartbeat.interval`: a connection on which nothing was sent for this long gets a heartbeat.
     pub heartbeat_interval: Duration,
     /// `heartbeat.timeout`: a peer that was silent for this long is gone; above the interval.
@@ -81,6 +83,7 @@ impl Default for Options {
             store_unavailable_timeout: Duration::from_mins(10),
             registration_timeout: Duration::from_mins(5),
             reconnect_grace: Duration::from_secs(5),
+            drain_timeout: Duration::from_secs(10),
             heartbeat_interval: Duration::from_secs(10),
             heartbeat_timeout: Duration::from_secs(50),
             task_memory_bytes: 128 << 20,

@@ -2,6 +2,7 @@
 //! master. It obeys one epoch per run, and a finish stays with it until a master answered.
 
 mod executor_run;
+mod leave;
 mod messages;
 mod slots;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use regrow_protocol::{
     TaskDeployment, TaskFailure, ToJobMaster, ToTaskExecutor, WorkerDescription,
 };
 
+pub use leave::FAREWELL_TIMEOUT;
 pub use messages::{TaskExecutorAction, TaskExecutorInput};
 
 use crate::{
@@ -36,6 +38,8 @@ pub struct TaskExecutor {
     fence: EpochFence,
     runs: BTreeMap<RunId, ExecutorRun>,
     slots: Slots,
+    /// There once it was told to stop.
+    leave: Option<leave::Leave>,
     alarm: Alarm,
 }
 
@@ -50,6 +54,7 @@ impl TaskExecutor {
             fence: EpochFence::default(),
             runs: BTreeMap::new(),
             slots: Slots::new(identity.slots),
+            leave: None,
             alarm: Alarm::default(),
         }
     }
@@ -96,9 +101,11 @@ impl TaskExecutor {
                     self.register(run, &mut actions);
                 }
             }
+            TaskExecutorInput::LeaveWanted { drain } => self.leave(now, drain, &mut actions),
             TaskExecutorInput::Woken => self.alarm.rang(now),
         }
         self.expire(now, &mut actions);
+        self.go_on_leaving(now, &mut actions);
         while let Some(deployment) = self.slots.start_next() {
             if let Some(run) = self.runs.get_mut(&deployment.attempt.run) {
                 run.note(deployment.attempt, Known::Started);
@@ -224,6 +231,10 @@ impl TaskExecutor {
             Some(Known::Started) => {}
             Some(Known::Failed(failure)) => self.report_failure(attempt, failure, actions),
             Some(Known::NeverStarts) => {
+                self.report_failure(attempt, TaskFailure::Cancelled, actions);
+            }
+            None if self.leave.is_some() => {
+                state.note(attempt, Known::NeverStarts);
                 self.report_failure(attempt, TaskFailure::Cancelled, actions);
             }
             None => {
@@ -357,6 +368,7 @@ impl TaskExecutor {
         let waits = [Some(self.timeouts.reconnect_grace), self.timeouts.registration_timeout];
         let lost = self.runs.values().filter_map(|state| state.lost_at);
         lost.flat_map(|lost_at| waits.into_iter().flatten().map(move |wait| lost_at.after(wait)))
+            .chain(self.leave_deadlines())
             .filter(|deadline| *deadline > now)
             .min()
     }

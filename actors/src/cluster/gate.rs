@@ -51,6 +51,7 @@ pub(crate) struct GateConfig {
     pub(crate) connected: Recipient<WorkerConnected>,
     pub(crate) disconnected: Recipient<WorkerDisconnected>,
     pub(crate) replaced: Recipient<WorkerReplaced>,
+    pub(crate) leaving: Recipient<WorkerLeaving>,
     pub(crate) gone: Recipient<Terminated<WorkerId>>,
     /// Whom clients ask.
     pub(crate) dispatcher: Addr<Dispatcher>,
@@ -82,6 +83,14 @@ impl Message for CallerArrived {
 pub(crate) struct WorkerDisconnected(pub(crate) WorkerId);
 
 impl Message for WorkerDisconnected {
+    type Result = ();
+}
+
+/// A worker is about to stop: it takes no task any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorkerLeaving(pub(crate) WorkerId);
+
+impl Message for WorkerLeaving {
     type Result = ();
 }
 
@@ -122,10 +131,12 @@ impl Gate {
             shuffle_service: actor.clone().recipient(),
         });
         let (reports, this) = (self.config.reports.clone(), ctx.address());
+        let told = self.config.leaving.clone();
         let heard = Arc::new(AtomicBool::new(true));
         let counts = Arc::clone(&heard);
         self.config.io.spawn(async move {
-            let hear = |frame: &[u8]| hear_worker(frame, &counts, &reports);
+            let leaving = || told.do_send(WorkerLeaving(worker));
+            let hear = |frame: &[u8]| hear_worker(frame, &counts, &reports, leaving);
             let end = task.run(caller.stream, caller.read, hear).await;
             drop(caller.permit);
             this.do_send(ConnectionEnded { worker, connection, end });
@@ -185,12 +196,14 @@ fn hear_worker(
     frame: &[u8],
     counts: &AtomicBool,
     reports: &Gateway<ToJobMaster>,
+    leaving: impl FnOnce(),
 ) -> Result<(), String> {
     if !counts.load(Ordering::Acquire) {
         return Err("it has connected again".to_owned());
     }
     match decode(frame).map_err(|error| with_causes(&error))? {
         FromWorker::JobMaster(envelope) => reports.do_send(Post(envelope)),
+        FromWorker::Leaving => leaving(),
     }
     Ok(())
 }

@@ -249,6 +249,7 @@ fn start_actors(
         connected: dispatcher.clone().recipient(),
         disconnected: dispatcher.clone().recipient(),
         replaced: dispatcher.clone().recipient(),
+        leaving: dispatcher.clone().recipient(),
         gone: dispatcher.clone().recipient(),
         dispatcher: dispatcher.clone(),
         factory,

@@ -25,6 +25,8 @@ pub(crate) struct MasterLink {
     io: Handle,
     behind: Option<Behind>,
     link: Option<Link>,
+    /// Whether the worker is about to stop, which each leader is told first of all.
+    leaving: bool,
 }
 
 /// What a link is told at its start.
@@ -57,6 +59,13 @@ impl Behind {
     }
 }
 
+/// The worker is about to stop: tell whoever leads.
+pub(crate) struct SayLeaving;
+
+impl Message for SayLeaving {
+    type Result = ();
+}
+
 /// The leader is found.
 struct Found(Dialed);
 
@@ -75,7 +84,7 @@ impl MasterLink {
     /// A link that looks for the leader as soon as it knows its worker.
     pub(crate) fn new(config: MasterLinkConfig) -> Self {
         let MasterLinkConfig { dialer, limits, io } = config;
-        Self { config: Arc::new(dialer), limits, io, behind: None, link: None }
+        Self { config: Arc::new(dialer), limits, io, behind: None, link: None, leaving: false }
     }
 
     fn look(&self, ctx: &Context<Self>) {
@@ -86,10 +95,21 @@ impl MasterLink {
         });
     }
 
+    fn say(&self, message: &FromWorker) {
+        let Some(link) = &self.link else { return };
+        match encode(message) {
+            Ok(frame) => link.send(frame),
+            Err(error) => error!(error = %with_causes(&error), "a report cannot be sent"),
+        }
+    }
+
     fn talk(&mut self, dialed: Dialed, ctx: &Context<Self>) {
         let Some(behind) = self.behind.clone() else { return };
         let (link, task) = link(self.limits);
         self.link = Some(link);
+        if self.leaving {
+            self.say(&FromWorker::Leaving);
+        }
         behind.news.do_send(LeaderNews::Connected);
         let this: Addr<Self> = ctx.address();
         self.io.spawn(async move {
@@ -135,14 +155,19 @@ impl Handler<Ended> for MasterLink {
     }
 }
 
+impl Handler<SayLeaving> for MasterLink {
+    type Result = ();
+
+    fn handle(&mut self, _: SayLeaving, _: &mut Self::Context) {
+        self.leaving = true;
+        self.say(&FromWorker::Leaving);
+    }
+}
+
 impl Handler<Post<ToJobMaster>> for MasterLink {
     type Result = ();
 
     fn handle(&mut self, Post(envelope): Post<ToJobMaster>, _: &mut Self::Context) {
-        let Some(link) = &self.link else { return };
-        match encode(&FromWorker::JobMaster(envelope)) {
-            Ok(frame) => link.send(frame),
-            Err(error) => error!(error = %with_causes(&error), "a report cannot be sent"),
-        }
+        self.say(&FromWorker::JobMaster(envelope));
     }
 }

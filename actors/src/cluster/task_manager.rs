@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use actix::{Actor, Context, Handler, System};
+use actix::{Actor, Addr, Context, Handler, System};
 use crossbeam_channel::{Receiver, bounded, select};
 use regrow_protocol::{DataDirectoryId, Hello, PartitionKeeper, Role, WorkerDescription, WorkerId};
 use regrow_runtime::{Options, WorkerTimeouts};
@@ -18,14 +18,14 @@ use super::{
     ClusterError, ClusterIdentity, LeaderPlace,
     dialer::DialerConfig,
     io_thread::IoThread,
-    master_link::{Behind, MasterLink, MasterLinkConfig},
+    master_link::{Behind, MasterLink, MasterLinkConfig, SayLeaving},
 };
 use crate::{
     launch::random_bits,
     net::LinkLimits,
     runner::RunnerKind,
     task::TaskFactory,
-    task_executor::StopWorker,
+    task_executor::{LeaveWorker, StopWorker},
     watch::Terminated,
     worker::{Sharing, WorkerConfig, WorkerDirectories, spawn_worker},
 };
@@ -63,14 +63,21 @@ impl TaskManager {
         let (halt, halted) = oneshot::channel::<()>();
         let (started, starts) = mpsc::channel();
         let handle = io.handle().clone();
+        let drain = self.options.drain_timeout;
         let work = async move {
-            let worker = match self.start(handle, Watcher { died }) {
-                Ok(worker) => worker,
+            let (worker, link) = match self.start(handle, Watcher { died }) {
+                Ok(started) => started,
                 Err(error) => return drop(started.send(Err(error))),
             };
             drop(started.send(Ok(worker.threads_ended)));
             // A sender that was dropped says the same.
             let _ = halted.await;
+            let (left, leaves) = oneshot::channel();
+            // Before anything is given back, or it would come back at once.
+            link.do_send(SayLeaving);
+            worker.task_executor.do_send(LeaveWorker { drain, left });
+            // Nothing is sent; it is dropped when all is done, or by a worker that died.
+            let _ = leaves.await;
             worker.task_executor.do_send(StopWorker);
             // Lets it hear that before the thread ends.
             tokio::task::yield_now().await;
@@ -99,7 +106,7 @@ impl TaskManager {
         self,
         io: Handle,
         watcher: Watcher,
-    ) -> Result<crate::worker::SpawnedWorker, ClusterError> {
+    ) -> Result<(crate::worker::SpawnedWorker, Addr<MasterLink>), ClusterError> {
         let failed = |error: crate::launch::LaunchError| ClusterError::Worker(error.into());
         let id = DataDirectoryId::from_bits(random_bits().map_err(failed)?);
         let shuffle = self.data_directory.join("shuffle");
@@ -142,7 +149,7 @@ impl TaskManager {
             shuffle_service: spawned.connected.shuffle_service.clone(),
             news: spawned.task_executor.clone().recipient(),
         });
-        Ok(spawned)
+        Ok((spawned, link))
     }
 
     fn dialer(&self, worker: WorkerDescription) -> DialerConfig {

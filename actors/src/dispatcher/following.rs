@@ -15,7 +15,7 @@ use super::{
     store_work,
 };
 use crate::{
-    cluster::WorkerDisconnected,
+    cluster::{WorkerDisconnected, WorkerLeaving},
     gateway::{Post, WorkerReplaced},
     hand_over::hand_over,
     job_master::{CancelJob, HandOverLife},
@@ -260,10 +260,28 @@ impl Handler<WorkerReplaced> for Dispatcher {
 
     fn handle(&mut self, replaced: WorkerReplaced, _: &mut Self::Context) {
         self.workers.remove(&replaced.worker);
+        self.leaving.remove(&replaced.worker);
         self.config.resource_manager.do_send(Terminated(replaced.worker));
         for run in self.runs.values() {
             if let Life::Led(master) = &run.life {
                 master.do_send(replaced);
+            }
+        }
+    }
+}
+
+impl Handler<WorkerLeaving> for Dispatcher {
+    type Result = ();
+
+    fn handle(&mut self, leaving: WorkerLeaving, _: &mut Self::Context) {
+        let WorkerLeaving(worker) = leaving;
+        info!(%worker, "a worker is about to stop");
+        self.leaving.insert(worker);
+        // Its slots are nobody's any more.
+        self.config.resource_manager.do_send(Terminated(worker));
+        for run in self.runs.values() {
+            if let Life::Led(master) = &run.life {
+                master.do_send(leaving);
             }
         }
     }

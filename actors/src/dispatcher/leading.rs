@@ -15,6 +15,7 @@ use super::{
     store_work::{self, OpenedLog, StoreFailure},
 };
 use crate::{
+    cluster::WorkerLeaving,
     event_writer::{LogUpdate, Recording},
     job_master::{
         Beginning, CancelJob, JobMaster, JobMasterConfig, KillMaster, LifeEnd, LifeEnded, LifeNews,
@@ -111,6 +112,9 @@ impl Dispatcher {
         self.config.resource_manager.do_send(led);
         for worker in self.workers.values() {
             master.do_send(worker.clone());
+        }
+        for worker in &self.leaving {
+            master.do_send(WorkerLeaving(*worker));
         }
         let Some(run) = self.runs.get_mut(&id) else { return };
         if run.cancel {

@@ -8,7 +8,7 @@ use super::{
     CancelJob, EffectEnded, HandOverLife, JobMaster, KillMaster, News, PlannedBy, StopMaster,
 };
 use crate::{
-    cluster::WorkerDisconnected,
+    cluster::{WorkerDisconnected, WorkerLeaving},
     event_writer::LogUpdate,
     gateway::{Post, WorkerConnected, WorkerReplaced},
     operator_coordinator::SplitsDiscovered,
@@ -33,6 +33,14 @@ impl Handler<WorkerConnected> for JobMaster {
         let worker = connected.worker.worker;
         self.workers.insert(worker, connected);
         self.feed(Input::WorkerConnected { worker }, ctx);
+    }
+}
+
+impl Handler<WorkerLeaving> for JobMaster {
+    type Result = ();
+
+    fn handle(&mut self, WorkerLeaving(worker): WorkerLeaving, ctx: &mut Self::Context) {
+        self.feed(Input::WorkerLeaving { worker }, ctx);
     }
 }
 

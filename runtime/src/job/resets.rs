@@ -213,6 +213,17 @@ impl Job {
     }
 
     /// A worker will not come back.
+    /// A worker takes no attempt any more; those that it was not told of yet go elsewhere.
+    pub(super) fn worker_leaving(&mut self, worker: WorkerId) {
+        self.workers.leave(worker);
+        for attempt in self.executions.on_worker(worker) {
+            let subtask = attempt.execution_vertex();
+            if self.withdraw(subtask) {
+                self.refresh_subtask(subtask);
+            }
+        }
+    }
+
     pub(super) fn worker_lost(&mut self, worker: WorkerId, out: &mut Decision) {
         let unserved = self.workers.remove(worker);
         self.former.retain(|_, holder| *holder != worker);

@@ -184,6 +184,28 @@ fn rule_4_7_a_slot_is_free_when_the_report_of_its_end_was_lost() {
 }
 
 #[test]
+fn a_worker_that_is_about_to_stop_gets_nothing_new_and_keeps_what_it_has() {
+    let mut bench = Bench::new(stages(&[3, 1]));
+    bench.run_worker(1, 2);
+    let [first, second] = bench.submitted()[..] else { panic!("two slots, two tasks") };
+    bench.feed(Input::WorkerLeaving { worker: WorkerId::from_bits(1) });
+    bench.finish(first);
+    let failure = TaskFailure::Cancelled;
+    bench.feed(Input::TaskFailed { worker: WorkerId::from_bits(1), attempt: second, failure });
+    bench.persist();
+    assert_eq!(bench.submitted(), [], "it takes nothing");
+    bench.run_worker(2, 2);
+    bench.persist();
+    let again = bench.submitted();
+    assert_eq!(again.iter().map(|attempt| attempt.subtask).collect::<Vec<_>>(), [1, 2]);
+    for attempt in again {
+        bench.finish_on(2, attempt);
+    }
+    bench.persist();
+    assert_eq!(bench.submitted()[0].vertex, JobVertexId(1), "what the first sealed counts");
+}
+
+#[test]
 fn rule_5_14_three_lives_that_panic_without_progress_fail_the_job() {
     let mut bench = Bench::new(stages(&[1]));
     for _ in 0..FRUITLESS_PANICS_MAX {

@@ -29,6 +29,8 @@ struct Worker {
     heard_of: bool,
     description: Option<WorkerDescription>,
     disconnected: Option<Timestamp>,
+    /// It is about to stop.
+    leaving: bool,
     free_slots: u32,
 }
 
@@ -81,6 +83,13 @@ impl Workers {
             self.update(worker, |worker| worker.disconnected = Some(now));
         }
         known
+    }
+
+    /// A worker takes no attempt any more.
+    pub(super) fn leave(&mut self, worker: WorkerId) {
+        if self.by_id.contains_key(&worker) {
+            self.update(worker, |worker| worker.leaving = true);
+        }
     }
 
     /// Workers whose connection closed at or before `deadline`.
@@ -179,12 +188,13 @@ impl Workers {
         let worker = self.by_id.entry(id).or_default();
         self.free.remove(&(worker.free_slots, id));
         change(worker);
-        let (free_slots, disconnected) = (worker.free_slots, worker.disconnected.is_some());
+        let free_slots = worker.free_slots;
+        let unusable = worker.disconnected.is_some() || worker.leaving;
         self.stranded.remove(&id);
         let Some(description) = worker.description.filter(|_| free_slots > 0) else { return };
         if !self.is_kept(description) {
             self.stranded.insert(id, free_slots);
-        } else if !disconnected {
+        } else if !unusable {
             self.free.insert((free_slots, id));
         }
     }

@@ -197,6 +197,11 @@ pub(super) const ROWS: &[Row] = &[
         "how long a worker whose connection closed is not counted as lost",
         Field::Duration(|options| &mut options.reconnect_grace),
     ),
+    Row::ours(
+        "taskmanager.drain-timeout",
+        "how long a TaskManager that is told to stop lets its tasks go on; 0 gives them back at once",
+        Field::Duration(|options| &mut options.drain_timeout),
+    ),
     Row::flink(
         "heartbeat.interval",
         "a connection on which nothing was said for this long gets a heartbeat",

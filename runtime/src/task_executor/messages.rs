@@ -1,6 +1,6 @@
 //! What a `TaskExecutor` hears and what it wants done.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use regrow_protocol::{
     Envelope, Epoch, ExecutionAttemptId, FinishRecord, RunId, Split, TaskDeployment, TaskFailure,
@@ -42,6 +42,11 @@ pub enum TaskExecutorInput {
     LeaderLost,
     /// A connection to a leader is open: who leads a run, if anybody does, is not known yet.
     LeaderConnected,
+    /// The process is told to stop: take nothing new, and give back what does not end in time.
+    LeaveWanted {
+        /// How long running attempts may go on.
+        drain: Duration,
+    },
     /// A moment asked for by [`TaskExecutorAction::WakeAt`] has come.
     Woken,
 }
@@ -83,6 +88,8 @@ pub enum TaskExecutorAction {
         /// Which one.
         run: RunId,
     },
+    /// Nothing more is to be waited for: end the process.
+    Left,
     /// Say `Woken` at a moment, or as soon as possible after it. A later wish does not replace it.
     WakeAt(Timestamp),
 }

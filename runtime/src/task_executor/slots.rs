@@ -86,6 +86,11 @@ impl Slots {
         !std::mem::replace(&mut occupant.stopping, true)
     }
 
+    /// Takes all attempts that wait.
+    pub(super) fn take_waiting(&mut self) -> Vec<ExecutionAttemptId> {
+        self.waiting.drain(..).map(|waiting| waiting.attempt).collect()
+    }
+
     /// Removes attempts that wait; says whether there were any.
     pub(super) fn drop_waiting(&mut self, which: impl Fn(ExecutionAttemptId) -> bool) -> bool {
         let before = self.waiting.len();

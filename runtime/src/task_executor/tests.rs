@@ -376,3 +376,47 @@ fn a_failure_that_nobody_heard_is_reported_again_when_its_attempt_is_asked_for()
     assert_eq!(Worker::failures(&actions), [(attempt(1, 0, 0), failure)]);
     assert_eq!(Worker::started(&actions), []);
 }
+
+#[test]
+fn a_worker_that_leaves_takes_nothing_new_and_lets_its_tasks_go_on_for_a_while() {
+    let mut worker = Worker::new(1);
+    worker.tell(1, START);
+    worker.tell(1, submit(attempt(1, 0, 0)));
+    worker.tell(1, submit(attempt(1, 1, 0)));
+    let drain = Duration::from_secs(3);
+    let actions = worker.feed(Input::LeaveWanted { drain });
+    let cancelled = |subtask| (attempt(1, subtask, 0), TaskFailure::Cancelled);
+    assert_eq!(Worker::failures(&actions), [cancelled(1)], "what waits is given back");
+    let actions = worker.tell(1, submit(attempt(1, 2, 0)));
+    assert_eq!(
+        (Worker::started(&actions), Worker::failures(&actions)),
+        (vec![], vec![cancelled(2)])
+    );
+    assert_eq!(Worker::cancelled(&worker.wake(2_999)), []);
+    let finished = worker.finish(attempt(1, 0, 0));
+    assert!(!finished.contains(&Action::Left), "its report is not answered");
+    let answered = worker.answer(1, attempt(1, 0, 0), ReportAnswer::Accepted);
+    assert!(answered.contains(&Action::Left));
+    assert!(!worker.wake(9_000).contains(&Action::Left), "it is said once");
+}
+
+#[test]
+fn a_worker_that_leaves_gives_back_what_does_not_end_and_waits_for_nobody_for_ever() {
+    let mut worker = Worker::new(2);
+    worker.tell(1, START);
+    worker.tell(1, submit(attempt(1, 0, 0)));
+    worker.tell(1, submit(attempt(1, 1, 0)));
+    worker.feed(Input::LeaveWanted { drain: Duration::from_secs(3) });
+    let actions = worker.wake(3_000);
+    assert_eq!(Worker::cancelled(&actions), [attempt(1, 0, 0), attempt(1, 1, 0)]);
+    let given_back = worker.fail(attempt(1, 0, 0), TaskFailure::Cancelled);
+    assert_eq!(Worker::failures(&given_back), [(attempt(1, 0, 0), TaskFailure::Cancelled)]);
+    assert!(!worker.wake(4_999).contains(&Action::Left));
+    assert!(worker.wake(5_000).contains(&Action::Left));
+}
+
+#[test]
+fn a_worker_with_nothing_to_do_leaves_at_once() {
+    let drain = Duration::from_mins(1);
+    assert_eq!(Worker::new(1).feed(Input::LeaveWanted { drain }), [Action::Left]);
+}

@@ -122,7 +122,7 @@ impl Node {
                     let told = ShuffleServiceInput::RunEnded { run };
                     said.extend(self.feed_service(now, told, disks));
                 }
-                TaskExecutorAction::WakeAt(_) => {}
+                TaskExecutorAction::WakeAt(_) | TaskExecutorAction::Left => {}
             }
         }
         said

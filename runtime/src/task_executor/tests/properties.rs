@@ -89,7 +89,10 @@ impl Bystander {
                 Action::Cancel { attempt } => {
                     assert!(self.running.contains(attempt), "nothing to cancel");
                 }
-                Action::Post(_) | Action::FollowMaster { .. } | Action::WakeAt(_) => {}
+                Action::Post(_)
+                | Action::FollowMaster { .. }
+                | Action::Left
+                | Action::WakeAt(_) => {}
             }
         }
     }
