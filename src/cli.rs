@@ -122,12 +122,16 @@ Exit code 0 says that the job is cancelled or had finished before, 1 that it had
   regrow demo --kill-jobmaster-at 25% --kill-jobmaster-at 75%:panic")]
     Demo(DemoFlags),
     /// Prints the log of a job
-    #[command(after_help = "Example:
-  regrow events nightly --json")]
+    #[command(after_help = "Examples:
+  regrow events nightly --json
+  regrow events nightly --data-dir /data/regrow
+asks the cluster that is led there, or reads what the data directory holds if nobody leads.")]
     Events(JobFlags),
     /// Prints what each recovery of a job kept and ran again, and why
-    #[command(after_help = "Example:
-  regrow recovery nightly --json")]
+    #[command(after_help = "Examples:
+  regrow recovery nightly --json
+  regrow recovery nightly --data-dir /data/regrow
+asks the cluster that is led there, or reads what the data directory holds if nobody leads.")]
     Recovery(JobFlags),
     /// Prints every option with its value, where that came from, its default and meaning
     #[command(after_help = "Examples:
@@ -212,8 +216,8 @@ fn dispatch(jobs: Jobs, matches: &ArgMatches, console: &Arc<Console>) -> Result<
         CliCommand::Wait(flags) => cluster_commands::wait(&jobs, &flags, console),
         CliCommand::Cancel(flags) => cluster_commands::cancel(&jobs, &flags, console),
         CliCommand::Demo(flags) => demo_command::demo(&flags, console),
-        CliCommand::Events(flags) => look_commands::events(&flags, console),
-        CliCommand::Recovery(flags) => look_commands::recovery(&flags, console),
+        CliCommand::Events(flags) => look_commands::events(&jobs, &flags, console),
+        CliCommand::Recovery(flags) => look_commands::recovery(&jobs, &flags, console),
         CliCommand::Config(flags) => config_command::config(&flags, console),
         CliCommand::Store(command) => look_commands::store(&command, console),
         CliCommand::Generate(command) => generate_command::generate(&command),

@@ -7,6 +7,7 @@
 //! - Sockets are read and written on one thread of their own; actors only queue and hear.
 
 mod acceptor;
+mod client_connection;
 mod client_messages;
 mod client_session;
 mod cluster_client;
@@ -18,6 +19,7 @@ mod io_thread;
 mod job_manager;
 mod leader_lock;
 mod master_link;
+mod pages;
 mod remote_worker;
 mod task_manager;
 
@@ -27,6 +29,8 @@ pub use self::{
     cluster_error::ClusterError,
     cluster_identity::ClusterIdentity,
     job_manager::{JobManager, JobManagerNews},
+    leader_lock::{ClusterPlace, Unled},
+    pages::{EventPage, ReportPage, ReportPlace},
     task_manager::TaskManager,
 };
 pub(crate) use self::{

@@ -12,6 +12,7 @@ mod ending;
 mod following;
 mod leading;
 mod listing;
+mod looking;
 mod recovering;
 mod run;
 mod standings;
@@ -46,6 +47,7 @@ pub(crate) use self::{
     client::{CancelRun, ClientUpdate, KillRun, SubmitJob},
     following::{FollowRun, HandOver},
     listing::ListJobs,
+    looking::{LookAt, Looked, Looking, Page},
     recovering::RecoverAll,
 };
 use crate::{

@@ -3,13 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use regrow_actors::{archive::Archive, recovery_reports};
+use regrow_actors::{
+    archive::Archive,
+    cluster::{ClusterClient, ClusterPlace, EventPage, Unled},
+    recovery_reports,
+};
 use regrow_protocol::JobId;
 use regrow_runtime::{RecoveryReport, with_causes};
 use regrow_store::verify;
 use serde_json::json;
 
 use super::{
+    cluster_commands::{client, client_error},
     configuration::Configuration,
     console::Console,
     error::CliError,
@@ -18,6 +23,7 @@ use super::{
     run_flags::DataFlags,
     stored_events::{self, StoredEvents, unknown_job},
 };
+use crate::jobs::Jobs;
 
 /// A job and where it is kept.
 #[derive(Debug, Args)]
@@ -84,16 +90,60 @@ impl StoreFlags {
     }
 }
 
+/// Where what is recorded of a job is found.
+enum Source {
+    /// A cluster that somebody leads.
+    Cluster(ClusterClient),
+    /// A data directory; that of a cluster is kept from being led meanwhile.
+    Directory { path: PathBuf, unled: Option<Unled> },
+}
+
+impl Source {
+    fn of(jobs: &Jobs, flags: &DataFlags) -> Result<Self, CliError> {
+        let configuration = Configuration::load(flags)?;
+        let client = client(jobs, &configuration)?;
+        if !client.leaders.is_empty() {
+            return Ok(Self::Cluster(client));
+        }
+        let path = configuration.directory();
+        let place = ClusterPlace::of(&path).map_err(|error| {
+            CliError::Failed(format!("cannot look who leads {}: {error}", path.display()))
+        })?;
+        Ok(match place {
+            ClusterPlace::Led => Self::Cluster(client),
+            ClusterPlace::Free(unled) => Self::Directory { path, unled: Some(unled) },
+            ClusterPlace::NoCluster => Self::Directory { path, unled: None },
+        })
+    }
+}
+
 /// `events ID`: prints the log of a job.
-pub(crate) fn events(flags: &JobFlags, console: &Console) -> Result<(), CliError> {
-    let events = stored_events::of_job(&Configuration::load(&flags.data)?.directory(), &flags.job)?;
-    print_events(&events, flags.json, console);
-    Ok(())
+pub(crate) fn events(jobs: &Jobs, flags: &JobFlags, console: &Console) -> Result<(), CliError> {
+    match Source::of(jobs, &flags.data)? {
+        Source::Cluster(client) => {
+            let mut show = |page: EventPage| {
+                let mut events = StoredEvents::decode(page.batches.iter().map(|batch| &***batch));
+                events.damage = events.damage.take().or(page.damage);
+                print_events(&events, flags.json, console);
+            };
+            client.events(&flags.job, &mut show).map_err(|error| client_error(&error))
+        }
+        Source::Directory { path, unled } => {
+            let events = stored_events::of_job(&path, &flags.job, unled.is_some())?;
+            print_events(&events, flags.json, console);
+            Ok(())
+        }
+    }
 }
 
 /// `recovery ID`: prints the report of each recovery of a job.
-pub(crate) fn recovery(flags: &JobFlags, console: &Console) -> Result<(), CliError> {
-    let reports = reports(&Configuration::load(&flags.data)?.directory(), &flags.job)?;
+pub(crate) fn recovery(jobs: &Jobs, flags: &JobFlags, console: &Console) -> Result<(), CliError> {
+    let reports = match Source::of(jobs, &flags.data)? {
+        Source::Cluster(client) => {
+            client.recoveries(&flags.job).map_err(|error| client_error(&error))?
+        }
+        Source::Directory { path, unled } => reports(&path, &flags.job, unled.is_some())?,
+    };
     for report in &reports {
         if flags.json {
             for line in &report.lines {
@@ -112,14 +162,25 @@ pub(crate) fn recovery(flags: &JobFlags, console: &Console) -> Result<(), CliErr
 }
 
 /// The reports of a job that is not over, or of the last one of that name that ended.
-fn reports(data_directory: &Path, job: &JobId) -> Result<Vec<RecoveryReport>, CliError> {
+fn reports(
+    data_directory: &Path,
+    job: &JobId,
+    of_cluster: bool,
+) -> Result<Vec<RecoveryReport>, CliError> {
     let unfinished = recovery_reports::of_unfinished(data_directory, job);
     if let Some(reports) = unfinished.map_err(|error| CliError::Failed(with_causes(&error)))? {
         return Ok(reports);
     }
     let archived = Archive::new(data_directory).read(job);
     let archived = archived.map_err(|error| CliError::Failed(with_causes(&error)))?;
-    archived.map(|archived| archived.reports).ok_or_else(|| unknown_job(data_directory, job))
+    if let Some(archived) = archived {
+        return Ok(archived.reports);
+    }
+    // A job of a cluster has nothing but its log until its first recovery.
+    if of_cluster && stored_events::of_cluster(data_directory, job)?.is_some() {
+        return Ok(Vec::new());
+    }
+    Err(unknown_job(data_directory, job))
 }
 
 /// `store verify|dump`.
@@ -177,6 +238,6 @@ fn print_events(events: &StoredEvents, json: bool, console: &Console) {
         console.result(&line);
     }
     if let Some(damage) = &events.damage {
-        console.say(&format!("the log is damaged from here on: {damage}"));
+        console.say(&format!("the log cannot be read from here on: {damage}"));
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use regrow_actors::archive::Archive;
 use regrow_protocol::{Epoch, JobId, RunId};
-use regrow_runtime::{EventBatch, JobEvent, decode_batch, with_causes};
+use regrow_runtime::{EventBatch, Job, JobEvent, decode_batch, with_causes};
 use regrow_store::{EventStore, FileStore, SledStore, StoreError};
 
 use super::error::CliError;
@@ -52,8 +52,19 @@ impl StoredEvents {
     }
 }
 
-/// The events of `job`: those of an interrupted run if there is one, else the archived ones.
-pub(crate) fn of_job(data_directory: &Path, job: &JobId) -> Result<StoredEvents, CliError> {
+/// The events of `job`: those of an interrupted run if there is one, else the archived ones. Of a
+/// cluster nobody may lead meanwhile.
+pub(crate) fn of_job(
+    data_directory: &Path,
+    job: &JobId,
+    of_cluster: bool,
+) -> Result<StoredEvents, CliError> {
+    if of_cluster {
+        return match of_cluster_or_archive(data_directory, job)? {
+            Some(events) => Ok(events),
+            None => Err(unknown_job(data_directory, job)),
+        };
+    }
     let store = store_of(data_directory, job);
     if store.is_dir() {
         let mut store = open(&store)?;
@@ -68,11 +79,45 @@ pub(crate) fn of_job(data_directory: &Path, job: &JobId) -> Result<StoredEvents,
     if store.parent().is_some_and(Path::is_dir) {
         return Err(CliError::Failed(no_store(job)));
     }
-    let archive = Archive::new(data_directory);
-    let batches =
-        archive.read_batches(job).map_err(|error| CliError::Failed(with_causes(&error)))?;
-    let batches = batches.ok_or_else(|| unknown_job(data_directory, job))?;
-    Ok(StoredEvents::decode(batches.iter().map(Vec::as_slice)))
+    archived(data_directory, job)?.ok_or_else(|| unknown_job(data_directory, job))
+}
+
+fn archived(data_directory: &Path, job: &JobId) -> Result<Option<StoredEvents>, CliError> {
+    let batches = Archive::new(data_directory).read_batches(job);
+    let batches = batches.map_err(|error| CliError::Failed(with_causes(&error)))?;
+    let decode = |batches: Vec<Vec<u8>>| StoredEvents::decode(batches.iter().map(Vec::as_slice));
+    Ok(batches.map(decode))
+}
+
+fn of_cluster_or_archive(
+    data_directory: &Path,
+    job: &JobId,
+) -> Result<Option<StoredEvents>, CliError> {
+    match of_cluster(data_directory, job)? {
+        Some(events) => Ok(Some(events)),
+        None => archived(data_directory, job),
+    }
+}
+
+/// The events of `job` in the store of a cluster that nobody leads, if it has not ended.
+pub(crate) fn of_cluster(
+    data_directory: &Path,
+    job: &JobId,
+) -> Result<Option<StoredEvents>, CliError> {
+    let path = data_directory.join("store");
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    let mut store = open(&path)?;
+    for run in store.runs().map_err(failed)? {
+        let found = of_run(&mut *store, run)?;
+        let first = found.events.first().map(|stored| &stored.event);
+        let of = first.and_then(|event| Job::submission_in(std::slice::from_ref(event)));
+        if of.is_some_and(|submission| submission.job == *job) {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 /// The events of one run of a store.

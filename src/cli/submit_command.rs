@@ -11,7 +11,7 @@ use std::{
 use clap::{ArgMatches, Args, FromArgMatches as _};
 use crossbeam_channel::{Sender, bounded};
 use regrow_actors::{
-    cluster::{ClusterSubmission, FollowUpdate, Followed, Wish},
+    cluster::{ClusterError, ClusterSubmission, FollowUpdate, Followed, Wish},
     launch::RunUpdate,
     task::TaskFactory as _,
 };
@@ -96,11 +96,13 @@ fn follow(
     flags: &SubmitFlags,
     wish: &Sender<Wish>,
     console: &Arc<Console>,
-    submit: impl FnOnce(Updates<'_>) -> Result<Followed, regrow_actors::cluster::ClusterError>,
+    submit: impl FnOnce(Updates<'_>) -> Result<Followed, ClusterError>,
 ) -> Result<(), CliError> {
     let mut follower = Follower::new(Arc::clone(console), flags.quiet || flags.detached);
+    let mut accepted = false;
     let end = submit(&mut |update: FollowUpdate| {
-        if flags.detached && matches!(&update, FollowUpdate::Run(RunUpdate::Accepted { .. })) {
+        accepted |= matches!(&update, FollowUpdate::Run(RunUpdate::Accepted { .. }));
+        if flags.detached && accepted {
             // Full only when Ctrl-C says the same.
             let _ = wish.try_send(Wish::Leave);
         }
@@ -112,6 +114,8 @@ fn follow(
         Ok(Followed::Ended { outcome, joined }) => {
             report(*outcome, (began, joined), (flags.json, flags.quiet), console)
         }
+        // The job that was accepted is gone.
+        Err(ClusterError::Refused(reason)) if accepted => Err(CliError::Failed(reason)),
         Err(error) => Err(client_error(&error)),
     }
 }

@@ -6,6 +6,10 @@ use regrow_protocol::{JobId, RunId, SubmissionId};
 use regrow_runtime::{JobOutcome, JobState, VertexStatus};
 use serde::{Deserialize, Serialize};
 
+use super::{
+    ClusterError,
+    pages::{EventPage, ReportPage, ReportPlace},
+};
 use crate::{archive::ArchivedJob, launch::RunUpdate};
 
 /// What a client says.
@@ -32,6 +36,20 @@ pub(crate) enum FromClient {
     Status {
         /// Which job.
         job: JobId,
+    },
+    /// Show events of a job.
+    Events {
+        /// Which job.
+        job: JobId,
+        /// Number of the first event.
+        from: u64,
+    },
+    /// Show how a job was recovered.
+    Recoveries {
+        /// Which job.
+        job: JobId,
+        /// Where to begin.
+        from: ReportPlace,
     },
 }
 
@@ -74,6 +92,47 @@ pub(crate) enum ToClient {
     Closed,
     /// All jobs that are known, the newest last.
     Jobs(Vec<JobSummary>),
+    /// Events of a job.
+    Events(EventPage),
+    /// How a job was recovered.
+    Recoveries(ReportPage),
+}
+
+/// What a client waits for that has asked; none if this is something else.
+impl ToClient {
+    pub(super) fn jobs(self) -> Result<Option<Vec<JobSummary>>, ClusterError> {
+        if let Self::Jobs(jobs) = self {
+            return Ok(Some(jobs));
+        }
+        self.refusal()
+    }
+
+    pub(super) fn events(self) -> Result<Option<EventPage>, ClusterError> {
+        if let Self::Events(page) = self {
+            return Ok(Some(page));
+        }
+        self.refusal()
+    }
+
+    pub(super) fn recoveries(self) -> Result<Option<ReportPage>, ClusterError> {
+        if let Self::Recoveries(page) = self {
+            return Ok(Some(page));
+        }
+        self.refusal()
+    }
+
+    fn refusal<T>(self) -> Result<Option<T>, ClusterError> {
+        match self {
+            Self::Refused { reason } => Err(ClusterError::Refused(reason)),
+            Self::Update(_)
+            | Self::Abandoned { .. }
+            | Self::Ended { .. }
+            | Self::Closed
+            | Self::Jobs(_)
+            | Self::Events(_)
+            | Self::Recoveries(_) => Ok(None),
+        }
+    }
 }
 
 impl JobSummary {

@@ -9,7 +9,10 @@ use tracing::error;
 
 use super::client_messages::{FromClient, JobSummary, Submission, ToClient};
 use crate::{
-    dispatcher::{CancelRun, ClientUpdate, Dispatcher, FollowRun, ListJobs, SubmitJob},
+    dispatcher::{
+        CancelRun, ClientUpdate, Dispatcher, FollowRun, ListJobs, LookAt, Looked, Looking, Page,
+        SubmitJob,
+    },
     effects::EffectRunner,
     launch::random_bits,
     net::Link,
@@ -78,6 +81,11 @@ impl ClientSession {
     fn list(&self, wanted: Option<JobId>, ctx: &Context<Self>) {
         let listener = ctx.address().recipient();
         self.dispatcher.do_send(ListJobs { wanted, listener });
+    }
+
+    fn look(&self, job: JobId, what: Looking, ctx: &Context<Self>) {
+        let listener = ctx.address().recipient();
+        self.dispatcher.do_send(LookAt { job, what, listener });
     }
 
     fn refuse(&self, reason: String) {
@@ -150,6 +158,8 @@ impl Handler<Said> for ClientSession {
             }
             FromClient::List => self.list(None, ctx),
             FromClient::Status { job } => self.list(Some(job), ctx),
+            FromClient::Events { job, from } => self.look(job, Looking::Events(from), ctx),
+            FromClient::Recoveries { job, from } => self.look(job, Looking::Reports(from), ctx),
         }
     }
 }
@@ -190,6 +200,18 @@ impl Handler<JobsListed> for ClientSession {
 
     fn handle(&mut self, JobsListed(jobs): JobsListed, _: &mut Self::Context) {
         self.say(&ToClient::Jobs(jobs));
+    }
+}
+
+impl Handler<Looked> for ClientSession {
+    type Result = ();
+
+    fn handle(&mut self, Looked(result): Looked, _: &mut Self::Context) {
+        self.say(&match result {
+            Ok(Page::Events(page)) => ToClient::Events(page),
+            Ok(Page::Reports(page)) => ToClient::Recoveries(page),
+            Err(error) => ToClient::Refused { reason: with_causes(&error) },
+        });
     }
 }
 

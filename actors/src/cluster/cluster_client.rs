@@ -1,29 +1,21 @@
 //! A client of a cluster: finds the leader, and finds the next one when that is gone.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
-use crossbeam_channel::{Receiver, Sender, select, unbounded};
-use regrow_protocol::{Hello, JobId, Role, SubmissionId, decode, encode};
-use regrow_runtime::{JobOutcome, with_causes};
-use tokio::time::timeout;
+use crossbeam_channel::{Receiver, select};
+use regrow_protocol::{JobId, SubmissionId, encode};
+use regrow_runtime::{JobOutcome, RecoveryReport, with_causes};
 
 use super::{
-    ClusterError, ClusterIdentity, LeaderPlace,
+    ClusterError, ClusterIdentity,
+    client_connection::{Connection, Heard},
     client_messages::{FromClient, JobSummary, Submission, ToClient},
-    dialer::{DialerConfig, dial},
-    io_thread::IoThread,
+    pages::{EventPage, ReportPlace},
 };
 use crate::{
     launch::{LaunchError, RunUpdate, random_bits},
-    net::{Link, LinkLimits, link},
+    net::Link,
 };
-
-/// Longest wait between two looks for the leader.
-const BACKOFF_MAX: Duration = Duration::from_millis(500);
 
 /// A client of a cluster.
 pub struct ClusterClient {
@@ -86,14 +78,6 @@ pub enum Followed {
     Left,
 }
 
-/// What the connection says.
-enum Heard {
-    Message(Box<ToClient>),
-    Opened { link: Link, address: String },
-    Closed(String),
-    NoLeader(String),
-}
-
 impl ClusterClient {
     /// Submits a job and follows it to its end.
     ///
@@ -152,22 +136,38 @@ impl ClusterClient {
     /// When no leader is found.
     pub fn jobs(&self, job: Option<JobId>) -> Result<Vec<JobSummary>, ClusterError> {
         let question = job.map_or(FromClient::List, |job| FromClient::Status { job });
-        let connection = Connection::open(self)?;
-        loop {
-            match connection.hear()? {
-                Heard::Opened { link, .. } => link.send(frame(&question)?),
-                Heard::Message(message) => match *message {
-                    ToClient::Jobs(jobs) => return Ok(jobs),
-                    ToClient::Refused { reason } => return Err(ClusterError::Refused(reason)),
-                    ToClient::Update(_)
-                    | ToClient::Abandoned { .. }
-                    | ToClient::Ended { .. }
-                    | ToClient::Closed => {}
-                },
-                Heard::Closed(_) => {}
-                Heard::NoLeader(tried) => return Err(ClusterError::NoLeader { tried }),
-            }
+        Asking::of(self)?.ask(&question, ToClient::jobs)
+    }
+
+    /// Shows the events of a job, page by page, also of one that has ended.
+    ///
+    /// # Errors
+    /// When there is no such job, or no leader is found.
+    pub fn events(&self, job: &JobId, mut show: impl FnMut(EventPage)) -> Result<(), ClusterError> {
+        let (mut asking, mut next) = (Asking::of(self)?, Some(0));
+        while let Some(from) = next {
+            let question = FromClient::Events { job: job.clone(), from };
+            let page = asking.ask(&question, ToClient::events)?;
+            next = page.next;
+            show(page);
         }
+        Ok(())
+    }
+
+    /// The report of each recovery of a job, oldest first, also of one that has ended.
+    ///
+    /// # Errors
+    /// When there is no such job, or no leader is found.
+    pub fn recoveries(&self, job: &JobId) -> Result<Vec<RecoveryReport>, ClusterError> {
+        let (mut asking, mut next) = (Asking::of(self)?, Some(ReportPlace::default()));
+        let mut all = Vec::new();
+        while let Some(from) = next {
+            let question = FromClient::Recoveries { job: job.clone(), from };
+            let page = asking.ask(&question, ToClient::recoveries)?;
+            next = page.next;
+            page.add_to(&mut all);
+        }
+        Ok(all)
     }
 
     fn follow_with(
@@ -212,7 +212,10 @@ impl ClusterClient {
                     ToClient::Abandoned { reason } => {
                         updates(FollowUpdate::LeaderLost { reason });
                     }
-                    ToClient::Closed | ToClient::Jobs(_) => {}
+                    ToClient::Closed
+                    | ToClient::Jobs(_)
+                    | ToClient::Events(_)
+                    | ToClient::Recoveries(_) => {}
                 },
             }
         }
@@ -271,68 +274,47 @@ pub enum Wish {
     Leave,
 }
 
+/// A client that asks and waits for each answer, from one leader or the next.
+struct Asking {
+    connection: Connection,
+    open: Option<Link>,
+}
+
+impl Asking {
+    fn of(client: &ClusterClient) -> Result<Self, ClusterError> {
+        Ok(Self { connection: Connection::open(client)?, open: None })
+    }
+
+    /// Asks until `answer` finds one in what is said.
+    fn ask<T>(
+        &mut self,
+        question: &FromClient,
+        answer: fn(ToClient) -> Result<Option<T>, ClusterError>,
+    ) -> Result<T, ClusterError> {
+        if let Some(link) = &self.open {
+            link.send(frame(question)?);
+        }
+        loop {
+            let said = match self.connection.hear()? {
+                Heard::Opened { link, .. } => {
+                    link.send(frame(question)?);
+                    self.open = Some(link);
+                    continue;
+                }
+                Heard::Closed(_) => {
+                    self.open = None;
+                    continue;
+                }
+                Heard::Message(message) => *message,
+                Heard::NoLeader(tried) => return Err(ClusterError::NoLeader { tried }),
+            };
+            if let Some(answer) = answer(said)? {
+                return Ok(answer);
+            }
+        }
+    }
+}
+
 fn frame(message: &FromClient) -> Result<Vec<u8>, ClusterError> {
     encode(message).map_err(|error| ClusterError::Refused(with_causes(&error)))
-}
-
-/// A connection to whoever leads; looks for the next leader by itself.
-struct Connection {
-    heard: Receiver<Heard>,
-    _io: IoThread,
-}
-
-impl Connection {
-    fn open(client: &ClusterClient) -> Result<Self, ClusterError> {
-        let io = IoThread::start().map_err(ClusterError::Thread)?;
-        let (says, heard) = unbounded();
-        let ClusterIdentity { cluster_id, registry } = client.identity.clone();
-        let config = DialerConfig {
-            addresses: LeaderPlace::addresses(
-                client.leaders.clone(),
-                client.data_directory.clone(),
-            ),
-            hello: Hello::new(cluster_id, Some(registry), Role::Client),
-            limits: LinkLimits::default(),
-            backoff_max: BACKOFF_MAX,
-            random: Box::new(|| getrandom::u32().unwrap_or_default()),
-        };
-        io.handle().spawn(keep_connected(config, client.leader_timeout, says));
-        Ok(Self { heard, _io: io })
-    }
-
-    fn hear(&self) -> Result<Heard, ClusterError> {
-        self.heard.recv().map_err(|_| ClusterError::Ended)
-    }
-}
-
-async fn keep_connected(config: DialerConfig, leader_timeout: Duration, says: Sender<Heard>) {
-    loop {
-        let tried = Arc::<Mutex<Vec<String>>>::default();
-        let note = |address: &str, reason: &str| {
-            let mut tried = tried.lock().unwrap_or_else(PoisonError::into_inner);
-            let line = format!("{address} ({reason})");
-            if !tried.contains(&line) {
-                tried.push(line);
-            }
-        };
-        let Ok(dialed) = timeout(leader_timeout, dial(&config, note)).await else {
-            let tried = tried.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
-            let tried =
-                if tried.is_empty() { "no address, since none is known".to_owned() } else { tried };
-            drop(says.send(Heard::NoLeader(tried)));
-            return;
-        };
-        let (link, task) = link(config.limits);
-        if says.send(Heard::Opened { link, address: dialed.address }).is_err() {
-            return;
-        }
-        let hear = |frame: &[u8]| {
-            let message = decode(frame).map_err(|error| with_causes(&error))?;
-            says.send(Heard::Message(Box::new(message))).map_err(|_| "nobody listens".to_owned())
-        };
-        let end = task.run(dialed.stream, dialed.read, hear).await;
-        if says.send(Heard::Closed(with_causes(&end))).is_err() {
-            return;
-        }
-    }
 }

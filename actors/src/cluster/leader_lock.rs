@@ -20,6 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable_file;
 
+/// Name of the file that the leader locks.
+const LOCK: &str = "leader.lock";
+
 /// The lock of the leader, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct LeaderLock {
@@ -77,9 +80,19 @@ impl LeaderLock {
         }
     }
 
+    /// Leads for a moment, if nobody does; the directory must be there.
+    fn try_take(directory: &Path) -> io::Result<Option<Self>> {
+        let file = Self::open(directory)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { directory: directory.to_owned(), file })),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+
     fn open(directory: &Path) -> io::Result<File> {
         fs::create_dir_all(directory)?;
-        let path = directory.join("leader.lock");
+        let path = directory.join(LOCK);
         File::options().create(true).truncate(false).write(true).open(path)
     }
 
@@ -98,6 +111,37 @@ impl Drop for LeaderLock {
     fn drop(&mut self) {
         // A child between fork and exec may hold a copy of the descriptor: released explicitly.
         let _ = self.file.unlock();
+    }
+}
+
+/// Who uses the data directory of a cluster, for those who want to look into it.
+#[derive(Debug)]
+pub enum ClusterPlace {
+    /// It is of no cluster.
+    NoCluster,
+    /// A process leads it: ask that.
+    Led,
+    /// Nobody leads it, and nobody will before this is dropped.
+    Free(Unled),
+}
+
+/// Keeps others from leading, until it is dropped: they wait.
+#[derive(Debug)]
+pub struct Unled {
+    _lock: LeaderLock,
+}
+
+impl ClusterPlace {
+    /// Finds out about `directory`.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub fn of(directory: &Path) -> io::Result<Self> {
+        if !directory.join(LOCK).exists() {
+            return Ok(Self::NoCluster);
+        }
+        let lock = LeaderLock::try_take(directory)?;
+        Ok(lock.map_or(Self::Led, |lock| Self::Free(Unled { _lock: lock })))
     }
 }
 
@@ -137,6 +181,23 @@ mod tests {
         let waiting = thread::spawn(move || LeaderLock::wait(&path, &stopped).unwrap().is_some());
         drop(first);
         assert!(waiting.join().unwrap());
+    }
+
+    #[test]
+    fn who_looks_into_a_directory_learns_whether_somebody_leads_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let (_stop, stopped) = bounded(1);
+        let place = || ClusterPlace::of(directory.path()).unwrap();
+        assert!(matches!(place(), ClusterPlace::NoCluster));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        let leader = LeaderLock::wait(directory.path(), &stopped).unwrap();
+        assert!(matches!(place(), ClusterPlace::Led));
+        drop(leader);
+        let free = place();
+        assert!(matches!(free, ClusterPlace::Free(_)));
+        assert!(!LeaderLock::is_free(directory.path()).unwrap());
+        drop(free);
+        assert!(LeaderLock::is_free(directory.path()).unwrap());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::{
     CancelRun, ClientUpdate, Dispatcher, SubmitError, SubmitJob,
     admission::{Which, check_same},
     listing::ListJobs,
+    looking::LookAt,
     run::{Life, Run},
     store_work,
 };
@@ -59,6 +60,7 @@ pub(super) enum Question {
     Follow(FollowRun),
     Cancel(CancelRun),
     List(ListJobs),
+    Look(LookAt),
     Inventory(Box<Post<ToJobMaster>>),
 }
 
@@ -199,6 +201,7 @@ impl Dispatcher {
             Question::Follow(follow) => self.follow(follow),
             Question::Cancel(cancel) => self.cancel(cancel),
             Question::List(list) => self.list(list),
+            Question::Look(look) => self.look_at(look),
             Question::Inventory(post) => self.take_report(*post),
         }
     }

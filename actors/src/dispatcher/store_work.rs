@@ -304,6 +304,8 @@ pub(super) fn forget(
 ) -> Result<(), StoreError> {
     healed(store, |store| store.remove_log(submission.run))?;
     drop(std::fs::remove_dir_all(&places.reports));
+    // A run of a process of its own keeps more there, and stays until that ends.
+    drop(places.reports.parent().map(std::fs::remove_dir));
     healed(store, |store| store.remove(Table::JobGraphs, submission.job.as_str()))?;
     forget_old_results(store, places)
 }

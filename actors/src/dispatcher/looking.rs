@@ -1,0 +1,123 @@
+//! What is recorded of a job, for clients that look into it.
+
+use std::path::Path;
+
+use actix::{Context, Handler, Message, Recipient};
+use regrow_protocol::{JobId, RunId};
+use regrow_runtime::with_causes;
+use regrow_store::EventStore;
+
+use super::{Dispatcher, SubmitError, following::Question};
+use crate::{
+    archive::{Archive, ArchiveError},
+    cluster::{EventPage, ReportPage, ReportPlace},
+    recovery_reports,
+    store_runner::ask,
+};
+
+/// Show a page of what is recorded of a job.
+pub(crate) struct LookAt {
+    pub(crate) job: JobId,
+    pub(crate) what: Looking,
+    pub(crate) listener: Recipient<Looked>,
+}
+
+impl Message for LookAt {
+    type Result = ();
+}
+
+/// What to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Looking {
+    /// Its events from this number on.
+    Events(u64),
+    /// The reports of its recoveries from here on.
+    Reports(ReportPlace),
+}
+
+/// A page, or why there is none.
+pub(crate) struct Looked(pub(crate) Result<Page, SubmitError>);
+
+impl Message for Looked {
+    type Result = ();
+}
+
+/// What is shown.
+#[derive(Clone, Debug)]
+pub(crate) enum Page {
+    Events(EventPage),
+    Reports(ReportPage),
+}
+
+impl Dispatcher {
+    pub(super) fn look_at(&mut self, look: LookAt) {
+        let Some(look) = self.put_off(look, Question::Look) else { return };
+        if self.submitting.contains_key(&look.job) {
+            self.late.push(Question::Look(look));
+            return;
+        }
+        let LookAt { job, what, listener } = look;
+        let run = self.run_of(&job).map(|run| run.submission.run);
+        let (archive, reports, name) =
+            (self.archive.clone(), self.places(&job).reports, job.clone());
+        let answer = move |result: Result<Result<Page, SubmitError>, String>| {
+            let failed = |reason| Err(SubmitError::Document { job, reason });
+            listener.do_send(Looked(result.unwrap_or_else(failed)));
+        };
+        match (run, what) {
+            (Some(run), Looking::Events(from)) => {
+                let work = move |store: &mut dyn EventStore| live_events(store, run, from);
+                ask(&*self.config.store, work, answer);
+            }
+            (Some(_), Looking::Reports(from)) => {
+                let work = move || live_reports(&reports, &name, from);
+                self.config.effects.run("regrow-look", work, answer);
+            }
+            (None, _) => {
+                let work = move || archived(&archive, &name, what);
+                self.config.effects.run("regrow-look", work, answer);
+            }
+        }
+    }
+}
+
+fn live_events(store: &mut dyn EventStore, run: RunId, from: u64) -> Result<Page, SubmitError> {
+    let log = store.read_log(run)?;
+    let damage = log.damage.map(|damage| damage.to_string());
+    let batches = log.batches.into_iter().map(|batch| batch.bytes).collect();
+    Ok(Page::Events(EventPage::of(batches, damage, from)))
+}
+
+fn live_reports(reports: &Path, job: &JobId, from: ReportPlace) -> Result<Page, SubmitError> {
+    let reports = recovery_reports::read_all(reports).map_err(|error| SubmitError::Document {
+        job: job.clone(),
+        reason: format!("cannot read the reports in {}: {error}", reports.display()),
+    })?;
+    Ok(Page::Reports(ReportPage::of(reports, from)))
+}
+
+fn archived(archive: &Archive, job: &JobId, what: Looking) -> Result<Page, SubmitError> {
+    let unread = |error: ArchiveError| SubmitError::Document {
+        job: job.clone(),
+        reason: with_causes(&error),
+    };
+    let page = match what {
+        Looking::Events(from) => archive
+            .read_batches(job)
+            .map_err(unread)?
+            .map(|batches| Page::Events(EventPage::of(batches, None, from))),
+        Looking::Reports(from) => archive
+            .read(job)
+            .map_err(unread)?
+            .map(|ended| Page::Reports(ReportPage::of(ended.reports, from))),
+    };
+    page.ok_or_else(|| SubmitError::NoSuchJob { job: job.clone() })
+}
+
+impl Handler<LookAt> for Dispatcher {
+    type Result = ();
+
+    fn handle(&mut self, look: LookAt, _: &mut Context<Self>) {
+        self.look_at(look);
+    }
+}
