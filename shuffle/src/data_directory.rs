@@ -1,5 +1,7 @@
 //! One life of what a worker stores.
 
+mod service;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -7,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use regrow_protocol::{DataDirectoryId, ExecutionAttemptId, FinishRecord, RunId};
+use regrow_protocol::{DataDirectoryId, ExecutionAttemptId, FinishRecord, RunId, WorkerId};
 use thiserror::Error;
 use tracing::warn;
 
@@ -15,7 +17,7 @@ use crate::{
     chunk_pool::ChunkPool,
     directory_lock::DirectoryLock,
     disk_error::{DiskError, During, unless_gone},
-    run_directory::{RELEASED, RunDirectory},
+    run_directory::{RELEASED, RunDirectory, Sharing},
     run_file::RunFile,
     run_inventory::RunInventory,
 };
@@ -26,14 +28,19 @@ const LOCK: &str = "lock";
 /// Within the root: held while data directories are made, taken over or removed.
 const ROOT_LOCK: &str = ".lock";
 
-/// The partitions that one worker stores, in a directory that no other process uses.
+/// The partitions of one directory: those of one worker, in a directory that no other process
+/// uses, or those of many, which a stand-alone shuffle service keeps and they write.
 ///
 /// ```text
 /// <root>/.lock                    held for a moment by who makes or takes over directories
 /// <root>/<data-directory-id>/
-///     lock                        held for as long as this value lives
+///     lock                        held by who keeps the directory, for as long as it lives
 ///     <run>/                      one file per attempt and data set, see `RunFile`
 ///     <run>.released/             a run that is just being removed
+///     service.json                there if a shuffle service keeps it: its newest life
+///     term                        the highest term that the service saw
+///     writers/<worker>/lock       held by a process that writes here, for as long as it lives
+///     writers/<worker>/<run>/     what it has not sealed; sealing moves it to <run>/ above
 /// ```
 #[derive(Debug)]
 pub struct DataDirectory {
@@ -42,7 +49,19 @@ pub struct DataDirectory {
     id: DataDirectoryId,
     runs: Mutex<BTreeMap<RunId, Arc<RunDirectory>>>,
     chunk_pool: Arc<ChunkPool>,
+    holding: Holding,
     _lock: DirectoryLock,
+}
+
+/// In which way a process holds a directory.
+#[derive(Debug)]
+enum Holding {
+    /// It keeps it, and nobody else writes there.
+    Keeper,
+    /// It keeps what others write there.
+    Service,
+    /// It writes what a shuffle service keeps.
+    Writer { worker: WorkerId, workspace: PathBuf },
 }
 
 /// Why a data directory cannot be used.
@@ -53,6 +72,31 @@ pub enum DirectoryError {
     InUse {
         /// Which one.
         path: PathBuf,
+    },
+    /// A shuffle service keeps a directory here: a second one would get nothing to keep.
+    #[error(
+        "a shuffle service (process {pid}{}) keeps {} already; stop it, or name another data \
+         directory",
+        .address.as_ref().map(|address| format!(" at {address}")).unwrap_or_default(),
+        .path.display()
+    )]
+    ServiceRuns {
+        /// Which one.
+        path: PathBuf,
+        /// Of the service; 0 if it does not say.
+        pid: u32,
+        /// Where it listens.
+        address: Option<String>,
+    },
+    /// A note of a shuffle service holds something else: a person must look at it.
+    #[error("{} does not hold {what}; restore it, or remove it if no older {loss}", .path.display())]
+    Garbled {
+        /// Which file.
+        path: PathBuf,
+        /// What it should hold.
+        what: &'static str,
+        /// What is lost with it.
+        loss: &'static str,
     },
     /// The file system refuses: a person must make room, or name another directory.
     #[error(transparent)]
@@ -74,7 +118,7 @@ impl DataDirectory {
 
     /// Takes over all directories under `root` that no living process uses, ascending by id, and
     /// removes what writers of their previous lives left unsealed. Those that cannot be taken over
-    /// are left alone, with a warning if they are not merely in use.
+    /// are left alone, with a warning if they are not merely in use; so are those of shuffle services.
     ///
     /// # Errors
     /// When `root` is there but cannot be read or locked.
@@ -83,15 +127,11 @@ impl DataDirectory {
             return Ok(Vec::new());
         }
         let _root_lock = lock_root(root)?;
-        let mut ids: Vec<DataDirectoryId> = names(root)?
-            .iter()
-            .filter_map(|name| {
-                name.parse().ok().filter(|id: &DataDirectoryId| id.to_string() == *name)
-            })
-            .collect();
-        ids.sort_unstable();
         let mut taken = Vec::new();
-        for id in ids {
+        for id in ids_in(root)? {
+            if service::is_marked(&root.join(id.to_string())) {
+                continue;
+            }
             match Self::open(root, id) {
                 Ok(directory) => {
                     directory.remove_unsealed();
@@ -109,8 +149,28 @@ impl DataDirectory {
         let Some(lock) = DirectoryLock::try_take(path.join(LOCK))? else {
             return Err(DirectoryError::InUse { path });
         };
-        let runs = Mutex::new(BTreeMap::new());
-        Ok(Self { root: root.to_owned(), path, id, runs, chunk_pool: Arc::default(), _lock: lock })
+        Ok(Self::held(root, id, Holding::Keeper, lock))
+    }
+
+    fn held(root: &Path, id: DataDirectoryId, holding: Holding, lock: DirectoryLock) -> Self {
+        Self {
+            root: root.to_owned(),
+            path: root.join(id.to_string()),
+            id,
+            runs: Mutex::default(),
+            chunk_pool: Arc::default(),
+            holding,
+            _lock: lock,
+        }
+    }
+
+    /// Whether this process answers for what is there. A mere writer reports and releases nothing:
+    /// its view of the directory is empty.
+    pub fn is_kept_here(&self) -> bool {
+        match self.holding {
+            Holding::Keeper | Holding::Service => true,
+            Holding::Writer { .. } => false,
+        }
     }
 
     /// Its id.
@@ -128,6 +188,9 @@ impl DataDirectory {
     /// # Errors
     /// When the directory cannot be listed.
     pub fn runs(&self) -> Result<Vec<RunId>, DiskError> {
+        if !self.is_kept_here() {
+            return Ok(Vec::new());
+        }
         let mut runs: Vec<RunId> =
             names(&self.path)?.iter().filter_map(|name| run_of(name).map(|(run, _)| run)).collect();
         runs.sort_unstable();
@@ -211,13 +274,26 @@ impl DataDirectory {
     /// The directory of a run, which need not be there yet.
     pub(crate) fn run(&self, run: RunId) -> Arc<RunDirectory> {
         let mut runs = self.lock();
-        let known =
-            runs.entry(run).or_insert_with(|| Arc::new(RunDirectory::new(run, self.run_path(run))));
+        let known = runs.entry(run).or_insert_with(|| Arc::new(self.new_run(run)));
         Arc::clone(known)
+    }
+
+    fn new_run(&self, run: RunId) -> RunDirectory {
+        let path = self.run_path(run);
+        match &self.holding {
+            Holding::Keeper => RunDirectory::kept(run, path, Sharing::Alone),
+            Holding::Service => RunDirectory::kept(run, path, Sharing::WithWriters),
+            Holding::Writer { worker, workspace } => {
+                RunDirectory::written(run, path, workspace.join(run.to_string()), *worker)
+            }
+        }
     }
 
     /// The directory of a run that is there; so that questions about others leave no trace.
     fn known(&self, run: RunId) -> Result<Option<Arc<RunDirectory>>, DiskError> {
+        if !self.is_kept_here() {
+            return Ok(None);
+        }
         if let Some(known) = self.lock().get(&run) {
             return Ok(Some(Arc::clone(known)));
         }
@@ -276,10 +352,20 @@ fn remove_temporaries(path: &Path, run: RunId) -> Result<(), DiskError> {
         match RunFile::parse(run, &name) {
             Some(RunFile::Temporary(..)) => fs::remove_file(&path).during("remove", &path)?,
             Some(RunFile::Spill(..)) => fs::remove_dir_all(&path).during("remove", &path)?,
-            Some(RunFile::Partition(_) | RunFile::Finish(_) | RunFile::Log) | None => {}
+            Some(RunFile::Partition(_) | RunFile::Finish(_) | RunFile::Log(_)) | None => {}
         }
     }
     Ok(())
+}
+
+/// The data directories under a root, ascending.
+fn ids_in(root: &Path) -> Result<Vec<DataDirectoryId>, DiskError> {
+    let ids = names(root)?
+        .into_iter()
+        .filter_map(|name| name.parse().ok().filter(|id: &DataDirectoryId| id.to_string() == name));
+    let mut ids: Vec<DataDirectoryId> = ids.collect();
+    ids.sort_unstable();
+    Ok(ids)
 }
 
 /// The names in a directory; none of ours is anything but UTF-8.

@@ -3,6 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -23,6 +24,11 @@ impl FinishLog {
         let file = OpenOptions::new().create(true).append(true).open(path).during("open", path)?;
         let length = file.metadata().during("look at", path)?.len();
         Ok(Self { file, path: path.to_owned(), length })
+    }
+
+    /// Whether the file still has a name: one that was removed proves nothing.
+    pub(crate) fn has_a_name(&self) -> bool {
+        self.file.metadata().is_ok_and(|metadata| metadata.nlink() > 0)
     }
 
     /// Appends one frame with a single write, and gives the log back with the offset of its end.

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use regrow_protocol::{ExecutionAttemptId, FinishRecord, RunId};
+use regrow_protocol::{ExecutionAttemptId, FinishRecord, RunId, WorkerId};
 
 use crate::{
     disk_error::{DiskError, During, unless_gone},
@@ -30,9 +30,23 @@ pub(crate) const RELEASED: &str = ".released";
 pub(crate) struct RunDirectory {
     run: RunId,
     path: PathBuf,
+    /// Where files are that are not sealed.
+    workspace: PathBuf,
+    sharing: Sharing,
     /// Tells temporary names apart, also those of writers of the same attempt.
     serial: AtomicU64,
     state: Mutex<State>,
+}
+
+/// Who else seals in the directory of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Nobody: the index of this process is in step with the directory.
+    Alone,
+    /// Writers of other processes: the index is read again whenever it is asked.
+    WithWriters,
+    /// This process is such a writer: it seals and forgets, for another one keeps the directory.
+    AsWriter(WorkerId),
 }
 
 #[derive(Debug)]
@@ -65,10 +79,17 @@ pub(crate) struct UnsealedFile {
 }
 
 impl RunDirectory {
-    /// The directory of `run` at `path`; touches no file.
-    pub(crate) fn new(run: RunId, path: PathBuf) -> Self {
-        let state = Mutex::new(State::Unread);
-        Self { run, path, serial: AtomicU64::new(0), state }
+    /// The directory of `run` at `path`, of which this process is not a mere writer; touches no file.
+    pub(crate) fn kept(run: RunId, path: PathBuf, sharing: Sharing) -> Self {
+        let (state, workspace) = (Mutex::new(State::Unread), path.clone());
+        Self { run, path, workspace, sharing, serial: AtomicU64::new(0), state }
+    }
+
+    /// The directory of `run` at `path`, into which `writer` moves what it has made in `workspace`.
+    pub(crate) fn written(run: RunId, path: PathBuf, workspace: PathBuf, writer: WorkerId) -> Self {
+        let state = Mutex::new(State::Open { index: RunIndex::default(), log: None });
+        let sharing = Sharing::AsWriter(writer);
+        Self { run, path, workspace, sharing, serial: AtomicU64::new(0), state }
     }
 
     /// Creates a file for an attempt to write.
@@ -76,7 +97,7 @@ impl RunDirectory {
         &self,
         attempt: ExecutionAttemptId,
     ) -> Result<TemporaryFile, WriteError> {
-        let path = self.path.join(RunFile::Temporary(attempt, self.next_serial()).to_string());
+        let path = self.workspace.join(RunFile::Temporary(attempt, self.next_serial()).to_string());
         let created = self.in_directory(|| TemporaryFile::create(path.clone()));
         self.unless_released(created.during("create", &path))
     }
@@ -86,7 +107,7 @@ impl RunDirectory {
         &self,
         attempt: ExecutionAttemptId,
     ) -> Result<SpillDirectory, WriteError> {
-        let path = self.path.join(RunFile::Spill(attempt, self.next_serial()).to_string());
+        let path = self.workspace.join(RunFile::Spill(attempt, self.next_serial()).to_string());
         let created = self.in_directory(|| SpillDirectory::create(path.clone()));
         self.unless_released(created.during("make spill directory", &path))
     }
@@ -105,7 +126,7 @@ impl RunDirectory {
             // Under the lock, or a released directory would come back.
             let state = self.lock();
             if !matches!(*state, State::Released) {
-                make_directory(&self.path)?;
+                make_directory(&self.workspace)?;
             }
         }
         create()
@@ -136,26 +157,39 @@ impl RunDirectory {
             return Ok(proof.record.clone());
         }
         let place = match unsealed {
-            Unsealed::Frame(frame) => Place::Log(self.append(log, &frame)?),
+            Unsealed::Frame(frame) => self.append(log, &frame)?,
             Unsealed::Files(files) => Place::Files(self.rename_all(files)?),
         };
-        index.insert(Proof { record: record.clone(), place });
+        match self.sharing {
+            Sharing::Alone | Sharing::WithWriters => {
+                index.insert(Proof { record: record.clone(), place });
+            }
+            Sharing::AsWriter(_) => {}
+        }
         Ok(record)
     }
 
-    fn append(&self, log: &mut Option<FinishLog>, frame: &[u8]) -> Result<u64, DiskError> {
-        let open = if let Some(open) = log.take() {
+    fn append(&self, log: &mut Option<FinishLog>, frame: &[u8]) -> Result<Place, DiskError> {
+        let writer = match self.sharing {
+            Sharing::Alone | Sharing::WithWriters => None,
+            Sharing::AsWriter(writer) => Some(writer),
+        };
+        // Who keeps the directory may have removed it since.
+        let open = if let Some(open) = log.take().filter(FinishLog::has_a_name) {
             open
         } else {
             make_directory(&self.path).during("make", &self.path)?;
-            FinishLog::open(&self.path.join(RunFile::Log.to_string()))?
+            FinishLog::open(&self.path.join(RunFile::Log(writer).to_string()))?
         };
         let (open, end) = open.append(frame)?;
         *log = Some(open);
-        Ok(end)
+        Ok(Place::Log { writer, end })
     }
 
     fn rename_all(&self, files: Vec<UnsealedFile>) -> Result<Vec<(RunFile, u64)>, DiskError> {
+        if self.workspace != self.path {
+            make_directory(&self.path).during("make", &self.path)?;
+        }
         let mut sealed = Vec::with_capacity(files.len());
         let result = files.into_iter().try_for_each(|mut file| {
             let path = self.path.join(file.name.to_string());
@@ -177,7 +211,7 @@ impl RunDirectory {
         attempt: ExecutionAttemptId,
     ) -> Result<Option<FinishRecord>, DiskError> {
         let mut state = self.lock();
-        self.read(&mut state)?;
+        self.read_again(&mut state)?;
         let State::Open { index, .. } = &*state else { return Ok(None) };
         let proof = index.proof(attempt).filter(|proof| proof.is_intact(&self.path));
         Ok(proof.map(|proof| proof.record.clone()))
@@ -186,7 +220,7 @@ impl RunDirectory {
     /// What is there. Files that were removed or cut since they were sealed are noticed.
     pub(crate) fn inventory(&self) -> Result<RunInventory, DiskError> {
         let mut state = self.lock();
-        self.read(&mut state)?;
+        self.read_again(&mut state)?;
         let State::Open { index, log } = &mut *state else { return Ok(RunInventory::default()) };
         index.drop_lost(&self.path);
         // Opened again by name, in case the log was removed.
@@ -216,6 +250,13 @@ impl RunDirectory {
     ) -> Result<Vec<(ExecutionAttemptId, Vec<RunFile>)>, DiskError> {
         let mut state = self.lock();
         self.read(&mut state)?;
+        let knows_all = |state: &State| match state {
+            State::Open { index, .. } => attempts.iter().all(|attempt| index.knows(*attempt)),
+            State::Unread | State::Released => false,
+        };
+        if !knows_all(&state) {
+            self.read_again(&mut state)?;
+        }
         let State::Open { index, log } = &mut *state else { return Ok(Vec::new()) };
         let mut doomed = Vec::new();
         for attempt in attempts {
@@ -240,15 +281,16 @@ impl RunDirectory {
         unless_gone(fs::remove_file(&path)).during("remove", &path)
     }
 
-    /// Removes all files of the run. From here on its writers get [`WriteError::Released`].
+    /// Removes all files of the run; a mere writer removes only its own unsealed ones. From here on
+    /// its writers get [`WriteError::Released`].
     pub(crate) fn release_all(&self) -> Result<(), DiskError> {
-        let doomed = released_path(&self.path);
+        let doomed = released_path(&self.workspace);
         // What an earlier try could not remove.
         unless_gone(fs::remove_dir_all(&doomed)).during("remove", &doomed)?;
         {
             let mut state = self.lock();
             // Nobody finds half of the files: they all leave their names at once.
-            unless_gone(fs::rename(&self.path, &doomed)).during("release", &self.path)?;
+            unless_gone(fs::rename(&self.workspace, &doomed)).during("release", &self.workspace)?;
             drop(mem::replace(&mut *state, State::Released));
         }
         unless_gone(fs::remove_dir_all(&doomed)).during("remove", &doomed)
@@ -264,6 +306,17 @@ impl RunDirectory {
             *state = State::Open { index: RunIndex::read(&self.path, self.run)?, log: None };
         }
         Ok(())
+    }
+
+    /// Reads what is there, again where other processes may have sealed something since.
+    fn read_again(&self, state: &mut State) -> Result<(), DiskError> {
+        match (self.sharing, mem::replace(state, State::Unread)) {
+            (Sharing::WithWriters, State::Open { index, log }) => {
+                *state = State::Open { index: index.read_again(&self.path, self.run)?, log };
+            }
+            (_, before) => *state = before,
+        }
+        self.read(state)
     }
 }
 

@@ -2,10 +2,16 @@
 
 use std::fmt;
 
-use regrow_protocol::{DataSetId, Epoch, ExecutionAttemptId, JobVertexId, PartitionId, RunId};
+use regrow_protocol::{
+    DataSetId, Epoch, ExecutionAttemptId, JobVertexId, PartitionId, RunId, WorkerId,
+};
 
 /// Name of the finish log of a run.
 const LOG: &str = "finishes.log";
+
+/// What stands before and behind the id of a writer in the name of its finish log.
+const WRITER_LOG: &str = "finishes-";
+const LOG_EXTENSION: &str = ".log";
 
 /// A file or directory within the directory of a run.
 ///
@@ -15,7 +21,8 @@ const LOG: &str = "finishes.log";
 /// |---|---|
 /// | `3-17-0-1-0.5.partition` | a sealed partition, for data set 5 |
 /// | `3-17-0-1-0.finish` | the finish record of an attempt with several outputs |
-/// | `finishes.log` | the finish records of attempts without outputs |
+/// | `finishes.log` | the finish records of attempts without outputs, and what voids one |
+/// | `finishes-WORKER.log` | those of one of several processes that write here |
 /// | `3-17-0-1-0.9.tmp` | what a writer has not sealed; 9 tells writers of an attempt apart |
 /// | `3-17-0-1-0.9.spill` | a directory for files of the attempt's operators |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +31,9 @@ pub(crate) enum RunFile {
     Partition(PartitionId),
     /// The finish record of an attempt with several outputs.
     Finish(ExecutionAttemptId),
-    /// The finish records of attempts without outputs.
-    Log,
+    /// The finish records of attempts without outputs: of whoever keeps the directory, or of one
+    /// of those who write what another process keeps.
+    Log(Option<WorkerId>),
     /// What a writer has not sealed.
     Temporary(ExecutionAttemptId, u64),
     /// A directory for files of an attempt's operators.
@@ -42,7 +50,12 @@ impl RunFile {
 
     fn parse_loosely(run: RunId, name: &str) -> Option<Self> {
         if name == LOG {
-            return Some(Self::Log);
+            return Some(Self::Log(None));
+        }
+        if let Some(writer) =
+            name.strip_prefix(WRITER_LOG).and_then(|rest| rest.strip_suffix(LOG_EXTENSION))
+        {
+            return Some(Self::Log(Some(writer.parse().ok()?)));
         }
         let (attempt, rest) = name.split_once('.')?;
         let attempt = parse_attempt(run, attempt)?;
@@ -78,7 +91,8 @@ impl fmt::Display for RunFile {
                 write!(f, "{}.{data_set}.partition", Name(attempt))
             }
             Self::Finish(attempt) => write!(f, "{}.finish", Name(attempt)),
-            Self::Log => f.write_str(LOG),
+            Self::Log(None) => f.write_str(LOG),
+            Self::Log(Some(writer)) => write!(f, "{WRITER_LOG}{writer}{LOG_EXTENSION}"),
             Self::Temporary(attempt, serial) => write!(f, "{}.{serial}.tmp", Name(attempt)),
             Self::Spill(attempt, serial) => write!(f, "{}.{serial}.spill", Name(attempt)),
         }
@@ -111,7 +125,11 @@ mod tests {
                 "3-17-0-1-2.5.partition",
             ),
             (RunFile::Finish(attempt), "3-17-0-1-2.finish"),
-            (RunFile::Log, "finishes.log"),
+            (RunFile::Log(None), "finishes.log"),
+            (
+                RunFile::Log(Some(WorkerId::from_bits(0xa))),
+                "finishes-0000000000000000000000000000000a.log",
+            ),
             (RunFile::Temporary(attempt, 8), "3-17-0-1-2.8.tmp"),
             (RunFile::Spill(attempt, 8), "3-17-0-1-2.8.spill"),
         ] {
@@ -122,7 +140,14 @@ mod tests {
 
     #[test]
     fn other_names_are_nobodys() {
-        for name in ["", "x", "3-17-0-1.finish", "03-17-0-1-2.finish", "3-17-0-1-2.5.part", "."] {
+        for name in [
+            "",
+            "x",
+            "3-17-0-1.finish",
+            "03-17-0-1-2.finish",
+            "3-17-0-1-2.5.part",
+            "finishes-a.log",
+        ] {
             assert_eq!(RunFile::parse(RUN, name), None, "{name}");
         }
     }

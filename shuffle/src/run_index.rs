@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use regrow_protocol::{DataSetId, ExecutionAttemptId, FinishRecord, PartitionId, RunId};
+use regrow_protocol::{DataSetId, ExecutionAttemptId, FinishRecord, PartitionId, RunId, WorkerId};
 
 use crate::{
     disk_error::{DiskError, During},
@@ -41,8 +41,13 @@ pub(crate) struct Proof {
 pub(crate) enum Place {
     /// In files of the attempt, with their lengths; the last one holds the record.
     Files(Vec<(RunFile, u64)>),
-    /// In the finish log, before this offset.
-    Log(u64),
+    /// In a finish log.
+    Log {
+        /// Whose it is, see [`RunFile::Log`].
+        writer: Option<WorkerId>,
+        /// The record ends before this offset.
+        end: u64,
+    },
 }
 
 /// Files of an attempt that prove nothing.
@@ -60,16 +65,29 @@ impl RunIndex {
     /// # Errors
     /// When the directory cannot be listed. A file that cannot be read is damage.
     pub(crate) fn read(path: &Path, run: RunId) -> Result<Self, DiskError> {
+        Self::default().read_again(path, run)
+    }
+
+    /// What the directory holds now, where other processes seal, too. Files of known proofs are not
+    /// opened again.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn read_again(mut self, path: &Path, run: RunId) -> Result<Self, DiskError> {
         let mut index = Self::default();
         let entries = match fs::read_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(index),
             entries => entries.during("list", path)?,
         };
         let mut found: BTreeMap<ExecutionAttemptId, Found> = BTreeMap::new();
+        let mut logs = Vec::new();
         for entry in entries {
             let name = entry.during("list", path)?.file_name();
             let file = name.to_str().and_then(|name| RunFile::parse(run, name));
             match file {
+                Some(
+                    RunFile::Partition(PartitionId { attempt, .. }) | RunFile::Finish(attempt),
+                ) if index.takes_from(&mut self, attempt) => {}
                 Some(RunFile::Partition(partition)) => {
                     let trailer = read_trailer(&path.join(name), partition);
                     let of = found.entry(partition.attempt).or_default();
@@ -79,11 +97,16 @@ impl RunIndex {
                     let record = read_finish_file(&path.join(name), attempt);
                     found.entry(attempt).or_default().finish = Some(record);
                 }
-                Some(RunFile::Log) => index.read_log(&path.join(name), run),
+                Some(RunFile::Log(writer)) => logs.push(writer),
                 // Writers of this life may be at work on them.
                 Some(RunFile::Temporary(..) | RunFile::Spill(..)) => {}
                 None => index.add_strange(path.join(name), "nobody here gives such a name"),
             }
+        }
+        // Who keeps the directory voids in its own log what it releases, so that one comes last.
+        logs.sort_unstable_by_key(|writer| (writer.is_none(), *writer));
+        for writer in logs {
+            index.read_log(&path.join(RunFile::Log(writer).to_string()), run, writer);
         }
         for (attempt, found) in found {
             let files = found.files(attempt);
@@ -97,7 +120,18 @@ impl RunIndex {
         Ok(index)
     }
 
-    fn read_log(&mut self, path: &Path, run: RunId) {
+    /// Whether an attempt is proven by files as far as is known; then the proof is taken over.
+    fn takes_from(&mut self, known: &mut Self, attempt: ExecutionAttemptId) -> bool {
+        let by_files = |proof: &Proof| matches!(proof.place, Place::Files(_));
+        if known.proofs.get(&attempt).is_some_and(by_files)
+            && let Some(proof) = known.proofs.remove(&attempt)
+        {
+            self.proofs.insert(attempt, proof);
+        }
+        self.proofs.contains_key(&attempt)
+    }
+
+    fn read_log(&mut self, path: &Path, run: RunId, writer: Option<WorkerId>) {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) => return self.add_strange(path.to_owned(), format!("unreadable: {error}")),
@@ -106,7 +140,7 @@ impl RunIndex {
         for (frame, end) in scan.frames {
             match frame {
                 FinishFrame::Finished(record) if record.attempt.run == run => {
-                    self.insert(Proof { record: *record, place: Place::Log(end) });
+                    self.insert(Proof { record: *record, place: Place::Log { writer, end } });
                 }
                 FinishFrame::Finished(record) => {
                     let reason =
@@ -139,7 +173,7 @@ impl RunIndex {
         files: Vec<RunFile>,
         reason: String,
     ) {
-        let culprit = files.last().copied().unwrap_or(RunFile::Log);
+        let culprit = files.last().copied().unwrap_or(RunFile::Log(None));
         self.unproven.insert(attempt, Unproven { files, culprit, reason });
     }
 
@@ -148,9 +182,14 @@ impl RunIndex {
         self.proofs.get(&attempt)
     }
 
+    /// Whether anything is known of an attempt.
+    pub(crate) fn knows(&self, attempt: ExecutionAttemptId) -> bool {
+        self.proofs.contains_key(&attempt) || self.unproven.contains_key(&attempt)
+    }
+
     /// Whether the finish of `attempt` is proven by the log.
     pub(crate) fn is_logged(&self, attempt: ExecutionAttemptId) -> bool {
-        self.proofs.get(&attempt).is_some_and(|proof| matches!(proof.place, Place::Log(_)))
+        self.proofs.get(&attempt).is_some_and(|proof| matches!(proof.place, Place::Log { .. }))
     }
 
     /// Forgets an attempt and gives its files; the one to remove first is the last.
@@ -164,12 +203,11 @@ impl RunIndex {
 
     /// Finds proofs whose files are not there in full any more, and counts them no longer.
     pub(crate) fn drop_lost(&mut self, path: &Path) {
-        let log_bytes = length(&path.join(RunFile::Log.to_string()));
-        let lost: Vec<_> = self
-            .proofs
-            .iter()
-            .filter_map(|(attempt, proof)| Some((*attempt, proof.find_loss(path, log_bytes)?)))
-            .collect();
+        let mut logs = LogLengths::default();
+        let mut lost = Vec::new();
+        for (attempt, proof) in &self.proofs {
+            lost.extend(proof.find_loss(path, &mut logs).map(|loss| (*attempt, loss)));
+        }
         for (attempt, (culprit, reason)) in lost {
             let files = self.take_files(attempt);
             self.unproven.insert(attempt, Unproven { files, culprit, reason });
@@ -191,14 +229,17 @@ impl RunIndex {
 impl Proof {
     /// Whether all files are there, with the length they were sealed with.
     pub(crate) fn is_intact(&self, path: &Path) -> bool {
-        let log_bytes = length(&path.join(RunFile::Log.to_string()));
-        self.find_loss(path, log_bytes).is_none()
+        self.find_loss(path, &mut LogLengths::default()).is_none()
     }
 
-    fn find_loss(&self, path: &Path, log_bytes: Option<u64>) -> Option<(RunFile, String)> {
+    fn find_loss(&self, path: &Path, logs: &mut LogLengths) -> Option<(RunFile, String)> {
         match &self.place {
-            Place::Log(end) if log_bytes >= Some(*end) => None,
-            Place::Log(end) => Some((RunFile::Log, loss(*end, log_bytes))),
+            Place::Log { writer, end } => {
+                let log = RunFile::Log(*writer);
+                let found =
+                    *logs.0.entry(*writer).or_insert_with(|| length(&path.join(log.to_string())));
+                (found < Some(*end)).then(|| (log, loss(*end, found)))
+            }
             Place::Files(files) => files.iter().find_map(|(file, bytes)| {
                 let found = length(&path.join(file.to_string()));
                 (found != Some(*bytes)).then(|| (*file, loss(*bytes, found)))
@@ -206,6 +247,10 @@ impl Proof {
         }
     }
 }
+
+/// How long finish logs are, each looked at once.
+#[derive(Debug, Default)]
+struct LogLengths(BTreeMap<Option<WorkerId>, Option<u64>>);
 
 fn length(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().map(|metadata| metadata.len())

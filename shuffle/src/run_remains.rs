@@ -54,7 +54,7 @@ impl RunRemains {
                     | RunFile::Temporary(attempt, _)
                     | RunFile::Spill(attempt, _),
                 ) => self.highest = self.highest.max(attempt.epoch),
-                Some(RunFile::Log) => self.look_into_log(&file)?,
+                Some(RunFile::Log(_)) => self.look_into_log(&file)?,
                 None => {}
             }
         }
@@ -134,7 +134,7 @@ mod tests {
             epoch: Epoch::new(6, 0),
             number: 0,
         };
-        let path = directory(root.path(), 1).join(RunFile::Log.to_string());
+        let path = directory(root.path(), 1).join(RunFile::Log(None).to_string());
         fs::write(path, [b"torn".as_slice(), &FinishFrame::voided(attempt)].concat()).unwrap();
         let remains = RunRemains::look(root.path(), RUN).unwrap();
         assert_eq!((remains.finish_records, remains.highest), (0, attempt.epoch));

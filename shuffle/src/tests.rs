@@ -7,8 +7,13 @@ mod inventory;
 mod release;
 mod remote;
 mod round_trip;
+mod service;
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use regrow_protocol::{
     Accumulators, DataDirectoryId, DataSetId, Epoch, ExecutionAttemptId, FinishRecord, InputId,
