@@ -37,7 +37,7 @@ use clap::{
 use tracing_subscriber::EnvFilter;
 
 use self::{
-    cluster_commands::{ListFlags, OneJobFlags, RoleFlags},
+    cluster_commands::{ListFlags, OneJobFlags, RoleFlags, ShuffleServiceFlags},
     config_command::ConfigFlags,
     console::Console,
     demo_command::DemoFlags,
@@ -97,6 +97,11 @@ enum CliCommand {
   regrow taskmanager -D jobmanager.rpc.addresses=10.0.0.1:6123 -D taskmanager.numberOfTaskSlots=4"
     )]
     TaskManager(RoleFlags),
+    /// Keeps what the task managers of its host write, and outlives them
+    #[command(after_help = "Examples:
+  regrow shuffle-service --data-dir /data/regrow
+  regrow taskmanager --data-dir /data/regrow -D shuffle-service.type=stand-alone")]
+    ShuffleService(ShuffleServiceFlags),
     /// Lists the jobs of a cluster, those that ended last first
     #[command(after_help = "Examples:
   regrow list --data-dir /data/regrow
@@ -211,6 +216,9 @@ fn dispatch(jobs: Jobs, matches: &ArgMatches, console: &Arc<Console>) -> Result<
         CliCommand::Run(_) | CliCommand::Submit(_) => Ok(()),
         CliCommand::JobManager(flags) => cluster_commands::job_manager(jobs, &flags, console),
         CliCommand::TaskManager(flags) => cluster_commands::task_manager(jobs, &flags, console),
+        CliCommand::ShuffleService(flags) => {
+            cluster_commands::shuffle_service(jobs, &flags, console)
+        }
         CliCommand::List(flags) => cluster_commands::list(&jobs, &flags, console),
         CliCommand::Status(flags) => cluster_commands::status(&jobs, &flags, console),
         CliCommand::Wait(flags) => cluster_commands::wait(&jobs, &flags, console),

@@ -21,7 +21,9 @@ mod leader_lock;
 mod master_link;
 mod pages;
 mod remote_worker;
+mod shuffle_service_role;
 mod task_manager;
+mod worker_process;
 
 pub use self::{
     client_messages::JobSummary,
@@ -31,7 +33,8 @@ pub use self::{
     job_manager::{JobManager, JobManagerNews},
     leader_lock::{ClusterPlace, Unled},
     pages::{EventPage, ReportPage, ReportPlace},
-    task_manager::TaskManager,
+    shuffle_service_role::{ShuffleServiceNews, ShuffleServiceRole},
+    task_manager::{ShuffleServiceKind, TaskManager, TaskManagerNews},
 };
 pub(crate) use self::{
     client_session::JobsListed,

@@ -4,7 +4,7 @@ mod file_worker;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use actix::prelude::*;
 use regrow_protocol::{
@@ -31,6 +31,7 @@ pub(crate) use file_worker::FileThread;
 /// Keeps and reports the partitions of one worker.
 pub(crate) struct ShuffleService {
     decisions: Decisions,
+    standing: Standing,
     worker: WorkerId,
     master: MasterGateway,
     files: FileWorker,
@@ -47,6 +48,39 @@ impl Message for WatchedBy {
     type Result = ();
 }
 
+/// What a `ShuffleService` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// A part of a worker that runs tasks.
+    OfWorker,
+    /// Stand-alone: it keeps what workers of other processes write.
+    StandAlone {
+        /// The highest term that its former lives kept.
+        term: u64,
+    },
+}
+
+impl Standing {
+    /// The highest term that former lives kept; 0 if none was kept.
+    pub(crate) fn term(self) -> u64 {
+        match self {
+            Self::OfWorker => 0,
+            Self::StandAlone { term } => term,
+        }
+    }
+}
+
+/// How often a stand-alone service looks for writers that died and runs that it does not know: one
+/// look takes some microseconds, and what waits for it does so on the disk alone.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Data directories hold something of these runs.
+pub(super) struct RunsSeen(pub(super) Vec<RunId>);
+
+impl Message for RunsSeen {
+    type Result = ();
+}
+
 /// What a `ShuffleService` is told at its start.
 pub(crate) struct ShuffleServiceConfig {
     /// The worker that it belongs to.
@@ -57,6 +91,8 @@ pub(crate) struct ShuffleServiceConfig {
     pub directories: Vec<Arc<DataDirectory>>,
     /// What serves them to other hosts.
     pub server: Option<Arc<PartitionServer>>,
+    /// What it is.
+    pub standing: Standing,
     /// Where its reports go.
     pub master: MasterGateway,
     /// Where it reads and removes files.
@@ -106,23 +142,33 @@ impl ShuffleService {
     /// # Errors
     /// When a directory cannot be listed or the thread for its files cannot be started.
     pub(crate) fn start(config: ShuffleServiceConfig) -> Result<Addr<Self>, WorkerError> {
-        let ShuffleServiceConfig { worker, timeouts, directories, server, master, file_thread } =
-            config;
+        let ShuffleServiceConfig {
+            worker,
+            timeouts,
+            directories,
+            server,
+            standing,
+            master,
+            file_thread,
+        } = config;
         let mut found = Vec::new();
         for directory in &directories {
             found.extend(directory.runs()?);
         }
         let files = FileWorker::start(worker, directories, master.clone(), file_thread)?;
-        let decisions = Decisions::new(timeouts);
-        let origin = Instant::now();
+        let decisions = match standing {
+            Standing::OfWorker => Decisions::new(timeouts),
+            Standing::StandAlone { term } => Decisions::stand_alone(timeouts, term),
+        };
         Ok(Actor::start(Self {
             decisions,
+            standing,
             worker,
             master,
             files,
             server,
             found,
-            origin,
+            origin: Instant::now(),
             watch: None,
         }))
     }
@@ -142,12 +188,19 @@ impl ShuffleService {
             self.perform(action, now, ctx);
         }
         if self.decisions.refused_commands() > refused {
-            info!(worker = %self.worker, "refused a command of an older epoch or an ended run");
+            let highest_term = self.decisions.highest_term();
+            info!(worker = %self.worker, highest_term, "refused a command of an older epoch or an ended run");
         }
+    }
+
+    /// Looks at the directories; the next look follows the answer.
+    fn look(&mut self, ctx: &Context<Self>) {
+        self.files.give(FileJob::Look { seen: ctx.address().recipient() });
     }
 
     fn perform(&mut self, action: ShuffleServiceAction, now: Timestamp, ctx: &mut Context<Self>) {
         match action {
+            ShuffleServiceAction::KeepTerm { term } => self.files.give(FileJob::KeepTerm { term }),
             ShuffleServiceAction::ReportHeldRun { run, epoch } => {
                 let message = ToJobMaster::RunHeld { worker: self.worker };
                 self.master.do_send(Post(Envelope { run, epoch, message }));
@@ -195,6 +248,19 @@ impl Actor for ShuffleService {
     fn started(&mut self, ctx: &mut Self::Context) {
         let found = std::mem::take(&mut self.found);
         self.feed(ShuffleServiceInput::RunsFound(found), ctx);
+        match self.standing {
+            Standing::OfWorker => {}
+            Standing::StandAlone { .. } => self.look(ctx),
+        }
+    }
+}
+
+impl Handler<RunsSeen> for ShuffleService {
+    type Result = ();
+
+    fn handle(&mut self, RunsSeen(runs): RunsSeen, ctx: &mut Self::Context) {
+        self.feed(ShuffleServiceInput::RunsFound(runs), ctx);
+        ctx.run_later(LOOK_INTERVAL, |me, ctx| me.look(ctx));
     }
 }
 

@@ -37,6 +37,8 @@ pub struct TaskExecutor {
 pub struct TaskExecutorConfig {
     /// What it is: its worker id, the data directory of its outputs, its slots.
     pub identity: WorkerDescription,
+    /// The highest term that its former lives saw, as far as that was kept.
+    pub term: u64,
     /// How long it waits for a master.
     pub timeouts: WorkerTimeouts,
     /// Where its reports go.
@@ -105,9 +107,10 @@ impl TaskExecutor {
         config: TaskExecutorConfig,
         runner: impl FnOnce(Recipient<RunnerEvent>) -> Box<dyn Runner>,
     ) -> Addr<Self> {
-        let TaskExecutorConfig { identity, timeouts, master, shuffle_service, watchers } = config;
+        let TaskExecutorConfig { identity, term, timeouts, master, shuffle_service, watchers } =
+            config;
         Self::create(move |ctx| Self {
-            decisions: Decisions::new(identity, timeouts),
+            decisions: Decisions::new(identity, timeouts).above(term),
             worker: identity.worker,
             runner: runner(ctx.address().recipient()),
             master,

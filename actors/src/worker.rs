@@ -4,16 +4,17 @@
 #[cfg(test)]
 pub(crate) mod bench;
 mod sharing;
+mod worker_directories;
 
-use std::{io, path::Path, sync::Arc};
+use std::{io, sync::Arc};
 
 use actix::prelude::*;
-use regrow_protocol::{DataDirectoryId, PartitionKeeper, WorkerDescription, WorkerId};
-use regrow_runtime::{WorkerTimeouts, with_causes};
-use regrow_shuffle::{DataDirectory, DirectoryError, DiskError};
+use regrow_protocol::{WorkerDescription, WorkerId};
+use regrow_runtime::WorkerTimeouts;
+use regrow_shuffle::DiskError;
 use thiserror::Error;
-use tracing::warn;
 
+pub use self::{sharing::Sharing, worker_directories::WorkerDirectories};
 use crate::{
     gateway::{MasterGateway, WorkerConnected},
     runner::{Equipment, LockStep, RunnerKind, SlotThreads, ThreadsEnded},
@@ -23,21 +24,11 @@ use crate::{
     watch::Terminated,
 };
 
-pub use sharing::Sharing;
-
-/// The data directories of one worker; locked while any part of the worker lives.
-pub struct WorkerDirectories {
-    /// Where new outputs go.
-    own: Arc<DataDirectory>,
-    /// What a former process left.
-    taken_over: Vec<Arc<DataDirectory>>,
-}
-
 /// What a worker is told at its start.
 pub struct WorkerConfig {
     /// This life of it; never used twice.
     pub worker: WorkerId,
-    /// How many attempts it runs at a time; at least 1.
+    /// How many attempts it runs at a time; 0 for a stand-alone shuffle service.
     pub slots: u32,
     /// How it shares partitions with other hosts.
     pub sharing: Sharing,
@@ -77,53 +68,6 @@ pub enum WorkerError {
     Thread(#[from] io::Error),
 }
 
-impl WorkerDirectories {
-    /// Opens the directories of as many workers as `new` has ids. They take over what former
-    /// processes left under `root`, so that a restarted process keeps its directories; a worker for
-    /// which nothing is left makes one named by its id. Reads the disk: not for the thread of a
-    /// busy actor.
-    ///
-    /// # Errors
-    /// When `root` cannot be used.
-    pub fn open(root: &Path, new: &[DataDirectoryId]) -> Result<Vec<Self>, DirectoryError> {
-        let mut found = DataDirectory::take_over(root)?.into_iter();
-        let mut workers = Vec::with_capacity(new.len());
-        for id in new {
-            let own = match found.next() {
-                Some(first) => first,
-                None => DataDirectory::create(root, *id)?,
-            };
-            workers.push(Self { own: Arc::new(own), taken_over: Vec::new() });
-        }
-        let left = found.filter(|directory| !is_removed(directory)).map(Arc::new);
-        for (index, directory) in left.enumerate() {
-            let worker = index % workers.len().max(1);
-            if let Some(worker) = workers.get_mut(worker) {
-                worker.taken_over.push(directory);
-            }
-        }
-        Ok(workers)
-    }
-
-    /// The directory of new outputs.
-    pub(crate) fn id(&self) -> DataDirectoryId {
-        self.own.id()
-    }
-
-    fn all(&self) -> Vec<Arc<DataDirectory>> {
-        let taken_over = self.taken_over.iter().map(Arc::clone);
-        std::iter::once(Arc::clone(&self.own)).chain(taken_over).collect()
-    }
-}
-
-/// Removes a directory that nobody needs.
-fn is_removed(directory: &DataDirectory) -> bool {
-    directory.remove_if_empty().unwrap_or_else(|error| {
-        warn!(directory = %directory.id(), error = with_causes(&error), "cannot tidy up");
-        false
-    })
-}
-
 /// Starts the actors of a worker on the current thread. If one of them goes away, so does the
 /// other, and `watcher` is told.
 ///
@@ -150,11 +94,11 @@ pub fn spawn_worker(config: WorkerConfig) -> Result<SpawnedWorker, WorkerError> 
         timeouts,
         directories: directories.all(),
         server: sharing.server,
+        standing: directories.standing(),
         master: master.clone(),
         file_thread,
     })?;
-    let data_directory = directories.own.id();
-    let keeper = PartitionKeeper::Worker;
+    let (data_directory, keeper) = (directories.id(), directories.keeper());
     let identity = WorkerDescription {
         worker,
         data_directory,
@@ -164,12 +108,13 @@ pub fn spawn_worker(config: WorkerConfig) -> Result<SpawnedWorker, WorkerError> 
     };
     let config = TaskExecutorConfig {
         identity,
+        term: directories.standing().term(),
         timeouts,
         master,
         shuffle_service: shuffle_service.clone().recipient(),
         watchers: [watcher, shuffle_service.clone().recipient()],
     };
-    let equipment = Arc::new(Equipment::new(factory, directories.own, sharing.reads));
+    let equipment = Arc::new(Equipment::new(factory, directories.into_own(), sharing.reads));
     let mut threads_ended = None;
     let task_executor = TaskExecutor::start(config, |events| match runner {
         RunnerKind::LockStep => Box::new(LockStep::new(equipment, events)),

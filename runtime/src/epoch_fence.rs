@@ -45,6 +45,16 @@ pub(crate) enum Admission {
 }
 
 impl EpochFence {
+    /// A fence that has seen `term`, and refuses the ones before it.
+    pub(crate) fn above(term: u64) -> Self {
+        Self { term, ..Self::default() }
+    }
+
+    /// The highest term that was seen.
+    pub(crate) fn term(&self) -> u64 {
+        self.term
+    }
+
     /// Judges a command and notes its epoch.
     pub(crate) fn admit(&mut self, run: RunId, epoch: Epoch) -> Admission {
         let seen = self.runs.get(&run).copied();

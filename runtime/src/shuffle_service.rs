@@ -21,14 +21,17 @@ pub struct ShuffleService {
     fence: EpochFence,
     /// Runs that may have partitions here, with the time since which their master is lost.
     runs: BTreeMap<RunId, Option<Timestamp>>,
+    connected: bool,
+    /// The highest term that was given to be kept; none where it need not be.
+    kept_term: Option<u64>,
     alarm: Alarm,
 }
 
 /// Something that happened to a `ShuffleService`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ShuffleServiceInput {
-    /// Data directories were taken over that hold partitions of these runs. Nobody is known to own
-    /// them, so they stay, and their time-out begins.
+    /// Data directories hold partitions of these runs. Of those that are not known here, nobody is
+    /// known to own them: they stay, their time-out begins, and the leader is asked about them.
     RunsFound(Vec<RunId>),
     /// A master says something.
     Command(Envelope<ToShuffleService>),
@@ -67,6 +70,11 @@ pub enum ShuffleServiceInput {
 /// A wish; the shell carries it out, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShuffleServiceAction {
+    /// Keep the highest term that was seen on stable storage, before anything is answered.
+    KeepTerm {
+        /// The term.
+        term: u64,
+    },
     /// Tell the leader that partitions of a run are here, so that it says how the run stands.
     ReportHeldRun {
         /// Which run.
@@ -104,6 +112,8 @@ impl ShuffleService {
             timeouts,
             fence: EpochFence::default(),
             runs: BTreeMap::new(),
+            connected: false,
+            kept_term: None,
             alarm: Alarm::default(),
         }
     }
@@ -111,6 +121,17 @@ impl ShuffleService {
     /// The highest epoch that was seen of a run of which partitions may be here.
     pub fn epoch(&self, run: RunId) -> Option<Epoch> {
         self.runs.contains_key(&run).then(|| self.fence.epoch(run))
+    }
+
+    /// A stand-alone service, of which an earlier life kept `term`.
+    pub fn stand_alone(timeouts: WorkerTimeouts, term: u64) -> Self {
+        let fence = EpochFence::above(term);
+        Self { fence, kept_term: Some(term), ..Self::new(timeouts) }
+    }
+
+    /// The highest term that was seen.
+    pub fn highest_term(&self) -> u64 {
+        self.fence.term()
     }
 
     /// How many commands of older epochs, or for ended runs, were refused.
@@ -122,24 +143,19 @@ impl ShuffleService {
     pub fn handle(&mut self, now: Timestamp, input: ShuffleServiceInput) -> Actions {
         let mut actions = Vec::new();
         match input {
-            ShuffleServiceInput::RunsFound(runs) => {
-                for run in runs {
-                    self.runs.entry(run).or_insert(Some(now));
-                }
-            }
+            ShuffleServiceInput::RunsFound(runs) => self.find(now, runs, &mut actions),
             ShuffleServiceInput::Command(envelope) => self.command(envelope, &mut actions),
             ShuffleServiceInput::MasterRegistered { run, epoch } => self.follow(run, epoch),
             ShuffleServiceInput::MasterLost { run, epoch } => self.lose_master(now, run, epoch),
             ShuffleServiceInput::LeaderLost => {
+                self.connected = false;
                 for lost_at in self.runs.values_mut() {
                     lost_at.get_or_insert(now);
                 }
             }
             ShuffleServiceInput::LeaderConnected => {
-                for run in self.runs.keys().copied() {
-                    let epoch = self.fence.epoch(run);
-                    actions.push(ShuffleServiceAction::ReportHeldRun { run, epoch });
-                }
+                self.connected = true;
+                actions.extend(self.runs.keys().map(|run| self.report_held(*run)));
             }
             ShuffleServiceInput::Discard { attempt } => {
                 actions.push(ShuffleServiceAction::ReleasePartitions { attempts: vec![attempt] });
@@ -151,10 +167,36 @@ impl ShuffleService {
             ShuffleServiceInput::Woken => self.alarm.rang(now),
         }
         self.expire(now, &mut actions);
+        self.keep_term(&mut actions);
         if let Some(moment) = self.alarm.set(self.next_deadline()) {
             actions.push(ShuffleServiceAction::WakeAt(moment));
         }
         actions
+    }
+
+    /// A term that was raised is kept before anything else is done.
+    fn keep_term(&mut self, actions: &mut Actions) {
+        let term = self.fence.term();
+        if self.kept_term.is_some_and(|kept| kept < term) {
+            self.kept_term = Some(term);
+            actions.insert(0, ShuffleServiceAction::KeepTerm { term });
+        }
+    }
+
+    fn find(&mut self, now: Timestamp, found: Vec<RunId>, actions: &mut Actions) {
+        for run in found {
+            if self.runs.contains_key(&run) {
+                continue;
+            }
+            self.runs.insert(run, Some(now));
+            if self.connected {
+                actions.push(self.report_held(run));
+            }
+        }
+    }
+
+    fn report_held(&self, run: RunId) -> ShuffleServiceAction {
+        ShuffleServiceAction::ReportHeldRun { run, epoch: self.fence.epoch(run) }
     }
 
     fn command(&mut self, envelope: Envelope<ToShuffleService>, actions: &mut Actions) {

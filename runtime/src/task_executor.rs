@@ -59,6 +59,12 @@ impl TaskExecutor {
         }
     }
 
+    /// The same, having seen `term` in an earlier life.
+    #[must_use]
+    pub fn above(self, term: u64) -> Self {
+        Self { fence: EpochFence::above(term), ..self }
+    }
+
     /// How many commands of older epochs, or for ended runs, were refused.
     pub fn refused_commands(&self) -> u64 {
         self.fence.refused()

@@ -173,6 +173,11 @@ impl DataDirectory {
         }
     }
 
+    /// Whether this process is the shuffle service that keeps what others write there.
+    pub fn is_of_a_service(&self) -> bool {
+        matches!(self.holding, Holding::Service)
+    }
+
     /// Its id.
     pub fn id(&self) -> DataDirectoryId {
         self.id

@@ -6,7 +6,7 @@ use clap::Args;
 use crossbeam_channel::{Receiver, bounded, never};
 use regrow_actors::cluster::{
     ClusterClient, ClusterError, ClusterIdentity, Followed, JobManager, JobManagerNews, JobSummary,
-    TaskManager,
+    ShuffleServiceNews, ShuffleServiceRole, TaskManager, TaskManagerNews,
 };
 use regrow_protocol::{JobId, StableHasher};
 use regrow_runtime::with_causes;
@@ -32,6 +32,16 @@ use crate::{jobs::Jobs, program_factory::ProgramFactory, run_request::absolute};
 pub(crate) struct RoleFlags {
     #[command(flatten)]
     data: DataFlags,
+}
+
+/// The flags of `shuffle-service`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ShuffleServiceFlags {
+    #[command(flatten)]
+    data: DataFlags,
+    /// Print what it keeps as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// The flags of `list`.
@@ -101,14 +111,51 @@ pub(crate) fn task_manager(
     let manager = TaskManager {
         identity: identity(&settings, &jobs),
         data_directory: absolute(&configuration.directory())?,
+        shuffle_service: settings.shuffle_service,
         leaders: settings.leaders,
         slots: settings.slots,
         options: settings.options,
         factory: Arc::new(ProgramFactory::new(jobs)),
     };
     let stop = stop_signal()?;
-    console.say(&format!("running tasks on {} slots", manager.slots));
-    manager.run(&stop).map_err(role_error)
+    let ended = manager.run(&stop, |news| match news {
+        TaskManagerNews::WaitsForShuffleService { directory } => console.say(&format!(
+            "waiting for a shuffle service in {}; start one: regrow shuffle-service --data-dir {}",
+            directory.display(),
+            configuration.directory().display()
+        )),
+        TaskManagerNews::Runs { slots, data_directory: _ } => {
+            console.say(&format!("running tasks on {slots} slots"));
+        }
+    });
+    ended.map_err(role_error)
+}
+
+/// `shuffle-service`: keeps what `TaskManagers` of its host write.
+pub(crate) fn shuffle_service(
+    jobs: Jobs,
+    flags: &ShuffleServiceFlags,
+    console: &Arc<Console>,
+) -> Result<(), CliError> {
+    let configuration = Configuration::load(&flags.data)?;
+    let settings = ProcessSettings::of(&configuration)?;
+    let service = ShuffleServiceRole {
+        identity: identity(&settings, &jobs),
+        data_directory: absolute(&configuration.directory())?,
+        leaders: settings.leaders,
+        options: settings.options,
+        factory: Arc::new(ProgramFactory::new(jobs)),
+    };
+    let stop = stop_signal()?;
+    let ended = service.run(&stop, |news| match news {
+        ShuffleServiceNews::Keeps { data_directory } if flags.json => {
+            console.result_at_once(&json!({ "data_directory": data_directory }).to_string());
+        }
+        ShuffleServiceNews::Keeps { data_directory } => {
+            console.say(&format!("keeping partitions in data directory {data_directory}"));
+        }
+    });
+    ended.map_err(role_error)
 }
 
 /// `list`: all jobs that the cluster knows.
@@ -227,6 +274,7 @@ fn role_error(error: ClusterError) -> CliError {
         | ClusterError::Listen(_)
         | ClusterError::Thread(_)
         | ClusterError::Directory { .. }
+        | ClusterError::DataDirectory(_)
         | ClusterError::Store(_)
         | ClusterError::NoLeader { .. }
         | ClusterError::Refused(_) => CliError::Usage(text),
@@ -242,6 +290,7 @@ pub(crate) fn client_error(error: &ClusterError) -> CliError {
         ClusterError::Listen(_)
         | ClusterError::Thread(_)
         | ClusterError::Directory { .. }
+        | ClusterError::DataDirectory(_)
         | ClusterError::Store(_)
         | ClusterError::Worker(_)
         | ClusterError::Ended => CliError::Failed(text),

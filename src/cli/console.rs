@@ -42,6 +42,13 @@ impl Console {
         results.note(written);
     }
 
+    /// Writes a line of a result so that who reads it need not wait for the end of the program.
+    pub(crate) fn result_at_once(&self, line: &str) {
+        let mut results = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = writeln!(results.out, "{line}").and_then(|()| results.out.flush());
+        results.note(written);
+    }
+
     /// Writes a line for people to standard error.
     pub(crate) fn say(&self, line: &str) {
         let mut err = self.err.lock().unwrap_or_else(PoisonError::into_inner);

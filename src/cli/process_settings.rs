@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use regrow_actors::cluster::ShuffleServiceKind;
 use regrow_runtime::{ConfigOption, Options, ValueKind, parse_duration};
 
 use super::{configuration::Configuration, error::CliError, run_flags::data_directory_option};
@@ -17,6 +18,7 @@ const BIND_HOST: &str = "jobmanager.bind-host";
 const SLOTS: &str = "taskmanager.numberOfTaskSlots";
 const CLUSTER_ID: &str = "high-availability.cluster-id";
 const TYPE: &str = "high-availability.type";
+const SHUFFLE_SERVICE: &str = "shuffle-service.type";
 const LEADER_TIMEOUT: &str = "client.leader-timeout";
 
 /// Settings of a process of a cluster.
@@ -28,6 +30,8 @@ pub(crate) struct ProcessSettings {
     /// Where `JobManager`s are; empty to look into the data directory.
     pub(crate) leaders: Vec<String>,
     pub(crate) slots: u32,
+    /// Who keeps what a `TaskManager` writes.
+    pub(crate) shuffle_service: ShuffleServiceKind,
     pub(crate) cluster_id: String,
     /// How long a client looks for a leader.
     pub(crate) leader_timeout: Duration,
@@ -56,6 +60,13 @@ pub(crate) fn process_options() -> Vec<ConfigOption> {
         ),
         option(BIND_HOST, "127.0.0.1", "address that a JobManager listens on", true),
         option(SLOTS, "number of cores", "how many tasks a TaskManager runs at once", true),
+        option(
+            SHUFFLE_SERVICE,
+            "taskmanager",
+            "who keeps what tasks write: taskmanager is each one its own, stand-alone is a \
+             shuffle-service with the same data directory, which survives its TaskManagers",
+            false,
+        ),
         option(CLUSTER_ID, "default", "name of the cluster; others are refused", true),
         option(
             TYPE,
@@ -82,6 +93,13 @@ impl ProcessSettings {
                 .unwrap_or_default(),
             slots: parsed(configuration, SLOTS, "a number from 1 to 1024", slots)?
                 .unwrap_or_else(cores),
+            shuffle_service: parsed(
+                configuration,
+                SHUFFLE_SERVICE,
+                "taskmanager or stand-alone",
+                shuffle_service,
+            )?
+            .unwrap_or_default(),
             cluster_id: configuration.value(CLUSTER_ID).unwrap_or("default").to_owned(),
             leader_timeout: parsed(configuration, LEADER_TIMEOUT, "such as 30 s", parse_duration)?
                 .unwrap_or(Duration::from_mins(1)),
@@ -117,6 +135,14 @@ fn addresses(text: &str) -> Option<Vec<String>> {
 
 fn slots(text: &str) -> Option<u32> {
     text.parse().ok().filter(|slots| (1..=1024).contains(slots))
+}
+
+fn shuffle_service(text: &str) -> Option<ShuffleServiceKind> {
+    match text.to_ascii_lowercase().as_str() {
+        "taskmanager" => Some(ShuffleServiceKind::TaskManager),
+        "stand-alone" => Some(ShuffleServiceKind::StandAlone),
+        _ => None,
+    }
 }
 
 fn cores() -> u32 {

@@ -53,6 +53,7 @@ pub(crate) fn task_managers(sandbox: &Sandbox, count: usize, flags: &str) -> Vec
 pub(crate) fn wait_until_clean(sandbox: &Sandbox) {
     sandbox.wait_until("no partition and no temporary file is left", |sandbox| {
         let shuffle = sandbox.files("cluster/shuffle", "/");
-        shuffle.iter().all(|path| path.ends_with("lock") || path.ends_with(".lock"))
+        let stays = ["lock", ".lock", "service.json", "term"];
+        shuffle.iter().all(|path| stays.iter().any(|name| path.ends_with(name)))
     });
 }

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use regrow_shuffle::DirectoryError;
 use regrow_store::StoreError;
 use thiserror::Error;
 
@@ -27,6 +28,9 @@ pub enum ClusterError {
         /// What the system said.
         source: io::Error,
     },
+    /// The data directories of partitions cannot be used.
+    #[error("cannot keep partitions")]
+    DataDirectory(#[source] DirectoryError),
     /// The event store cannot be opened.
     #[error("cannot open the event store")]
     Store(#[source] StoreError),

@@ -1,47 +1,27 @@
-//! The role of a `TaskManager`: runs tasks for whoever leads, and keeps what they wrote.
+//! The role of a `TaskManager`: runs tasks for whoever leads, and keeps what they wrote, or has a
+//! stand-alone shuffle service of its host keep it.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, mpsc},
-    thread,
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use actix::{Actor, Addr, Context, Handler, System};
-use crossbeam_channel::{Receiver, bounded, select};
-use regrow_protocol::{DataDirectoryId, Hello, PartitionKeeper, Role, WorkerDescription, WorkerId};
-use regrow_runtime::{Options, WorkerTimeouts};
-use tokio::{runtime::Handle, sync::oneshot};
-use tracing::warn;
+use crossbeam_channel::{Receiver, select};
+use regrow_protocol::{DataDirectoryId, Role, WorkerId};
+use regrow_runtime::Options;
 
-use super::{
-    ClusterError, ClusterIdentity, LeaderPlace,
-    dialer::DialerConfig,
-    io_thread::IoThread,
-    master_link::{Behind, MasterLink, MasterLinkConfig, SayLeaving},
-};
-use crate::{
-    launch::random_bits,
-    net::LinkLimits,
-    runner::RunnerKind,
-    task::TaskFactory,
-    task_executor::{LeaveWorker, StopWorker},
-    watch::Terminated,
-    worker::{Sharing, WorkerConfig, WorkerDirectories, spawn_worker},
-};
+use super::{ClusterError, ClusterIdentity, worker_process::WorkerProcess};
+use crate::{launch::random_bits, task::TaskFactory, worker::WorkerDirectories};
 
-/// How long the end of a `TaskManager` waits for user code that does not look at its cancel flag.
-const USER_CODE_END_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Longest wait between two looks for the leader.
-const BACKOFF_MAX: Duration = Duration::from_millis(250);
+/// How often a `TaskManager` looks for the shuffle service that it needs.
+const SERVICE_LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A `TaskManager`, before it runs.
 pub struct TaskManager {
     /// Which cluster it works for.
     pub identity: ClusterIdentity,
-    /// Where it keeps partitions, and where the address of the leader may stand.
+    /// Where it keeps partitions, or the shuffle service of its host does, and where the address of
+    /// the leader may stand.
     pub data_directory: PathBuf,
+    /// Who keeps what its tasks write.
+    pub shuffle_service: ShuffleServiceKind,
     /// `host:port` of `JobManagers`; empty to look into the data directory.
     pub leaders: Vec<String>,
     /// How many attempts it runs at a time.
@@ -52,132 +32,97 @@ pub struct TaskManager {
     pub factory: Arc<dyn TaskFactory>,
 }
 
+/// Who keeps what the tasks of a `TaskManager` write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShuffleServiceKind {
+    /// Itself: what it wrote can be read for as long as it lives, or once it is restarted.
+    #[default]
+    TaskManager,
+    /// A stand-alone shuffle service that uses the same data directory.
+    StandAlone,
+}
+
+/// What a `TaskManager` tells whoever started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskManagerNews {
+    /// There is no shuffle service yet; it waits for one.
+    WaitsForShuffleService {
+        /// Where one is looked for.
+        directory: PathBuf,
+    },
+    /// It runs tasks.
+    Runs {
+        /// How many at a time.
+        slots: u32,
+        /// The data directory of their outputs.
+        data_directory: DataDirectoryId,
+    },
+}
+
 impl TaskManager {
     /// Runs until `stop` speaks, on threads of its own.
     ///
     /// # Errors
     /// When its directories cannot be used, or its actors died.
-    pub fn run(self, stop: &Receiver<()>) -> Result<(), ClusterError> {
-        let io = IoThread::start().map_err(ClusterError::Thread)?;
-        let (died, deaths) = bounded(1);
-        let (halt, halted) = oneshot::channel::<()>();
-        let (started, starts) = mpsc::channel();
-        let handle = io.handle().clone();
-        let drain = self.options.drain_timeout;
-        let work = async move {
-            let (worker, link) = match self.start(handle, Watcher { died }) {
-                Ok(started) => started,
-                Err(error) => return drop(started.send(Err(error))),
-            };
-            drop(started.send(Ok(worker.threads_ended)));
-            // A sender that was dropped says the same.
-            let _ = halted.await;
-            let (left, leaves) = oneshot::channel();
-            // Before anything is given back, or it would come back at once.
-            link.do_send(SayLeaving);
-            worker.task_executor.do_send(LeaveWorker { drain, left });
-            // Nothing is sent; it is dropped when all is done, or by a worker that died.
-            let _ = leaves.await;
-            worker.task_executor.do_send(StopWorker);
-            // Lets it hear that before the thread ends.
-            tokio::task::yield_now().await;
-        };
-        let serve = move || System::new().block_on(work);
-        let thread = thread::Builder::new()
-            .name("regrow-actors".to_owned())
-            .spawn(serve)
-            .map_err(ClusterError::Thread)?;
-        let threads_ended = starts.recv().map_err(|_| ClusterError::Ended)??;
-        let ended = select! {
-            recv(stop) -> _ => Ok(()),
-            recv(deaths) -> _ => Err(ClusterError::Ended),
-        };
-        drop(halt);
-        if thread.join().is_err() {
-            warn!("the thread of the actors panicked");
-        }
-        if threads_ended.is_some_and(|threads| !threads.wait(USER_CODE_END_TIMEOUT)) {
-            warn!("a task does not look at its cancel flag; it is left behind");
-        }
-        ended
-    }
-
-    fn start(
+    pub fn run(
         self,
-        io: Handle,
-        watcher: Watcher,
-    ) -> Result<(crate::worker::SpawnedWorker, Addr<MasterLink>), ClusterError> {
+        stop: &Receiver<()>,
+        mut news: impl FnMut(TaskManagerNews),
+    ) -> Result<(), ClusterError> {
         let failed = |error: crate::launch::LaunchError| ClusterError::Worker(error.into());
-        let id = DataDirectoryId::from_bits(random_bits().map_err(failed)?);
-        let shuffle = self.data_directory.join("shuffle");
-        let directories = WorkerDirectories::open(&shuffle, &[id])
-            .map_err(|error| ClusterError::Worker(error.into()))?
-            .pop()
-            .ok_or(ClusterError::Ended)?;
         let worker = WorkerId::from_bits(random_bits().map_err(failed)?);
-        let description = WorkerDescription {
-            worker,
-            data_directory: directories.id(),
-            slots: self.slots,
-            shuffle_address: None,
-            keeper: PartitionKeeper::Worker,
+        let opened = match self.shuffle_service {
+            ShuffleServiceKind::TaskManager => {
+                let id = DataDirectoryId::from_bits(random_bits().map_err(failed)?);
+                WorkerDirectories::open(&self.shuffle_directory(), &[id])
+                    .map_err(ClusterError::DataDirectory)?
+                    .pop()
+            }
+            ShuffleServiceKind::StandAlone => self.find_service(worker, stop, &mut news)?,
         };
-        let link = MasterLink::new(MasterLinkConfig {
-            dialer: self.dialer(description),
-            limits: LinkLimits::of(&self.options),
-            io,
-        })
-        .start();
-        let spawned = spawn_worker(WorkerConfig {
+        let Some(directories) = opened else { return Ok(()) };
+        news(TaskManagerNews::Runs { slots: self.slots, data_directory: directories.id() });
+        WorkerProcess {
+            identity: self.identity,
             worker,
+            data_directory: self.data_directory,
+            leaders: self.leaders,
             slots: self.slots,
-            sharing: Sharing::default(),
-            timeouts: WorkerTimeouts {
-                reconnect_grace: self.options.reconnect_grace,
-                registration_timeout: (self.options.registration_timeout != Options::UNLIMITED)
-                    .then_some(self.options.registration_timeout),
-            },
             directories,
+            role: Role::TaskManager,
+            options: self.options,
             factory: self.factory,
-            runner: RunnerKind::SlotThreads,
-            master: link.clone().recipient(),
-            watcher: watcher.start().recipient(),
-        })
-        .map_err(|error| ClusterError::Worker(error.into()))?;
-        link.do_send(Behind {
-            task_executor: spawned.connected.task_executor.clone(),
-            shuffle_service: spawned.connected.shuffle_service.clone(),
-            news: spawned.task_executor.clone().recipient(),
-        });
-        Ok((spawned, link))
-    }
-
-    fn dialer(&self, worker: WorkerDescription) -> DialerConfig {
-        let ClusterIdentity { cluster_id, registry } = self.identity.clone();
-        DialerConfig {
-            addresses: LeaderPlace::addresses(self.leaders.clone(), self.data_directory.clone()),
-            hello: Hello::new(cluster_id, Some(registry), Role::TaskManager(worker)),
-            limits: LinkLimits::of(&self.options),
-            backoff_max: BACKOFF_MAX,
-            random: Box::new(|| getrandom::u32().unwrap_or_default()),
         }
+        .run(stop)
     }
-}
 
-/// Says when the worker died.
-struct Watcher {
-    died: crossbeam_channel::Sender<()>,
-}
+    fn shuffle_directory(&self) -> PathBuf {
+        self.data_directory.join("shuffle")
+    }
 
-impl Actor for Watcher {
-    type Context = Context<Self>;
-}
-
-impl Handler<Terminated<WorkerId>> for Watcher {
-    type Result = ();
-
-    fn handle(&mut self, _: Terminated<WorkerId>, _: &mut Self::Context) {
-        // Whoever listened may be gone.
-        let _ = self.died.try_send(());
+    /// Waits for a shuffle service; none if `stop` spoke first.
+    fn find_service(
+        &self,
+        worker: WorkerId,
+        stop: &Receiver<()>,
+        news: &mut impl FnMut(TaskManagerNews),
+    ) -> Result<Option<WorkerDirectories>, ClusterError> {
+        let directory = self.shuffle_directory();
+        let mut told = false;
+        loop {
+            let joined =
+                WorkerDirectories::join(&directory, worker).map_err(ClusterError::DataDirectory)?;
+            if joined.is_some() {
+                return Ok(joined);
+            }
+            if !told {
+                news(TaskManagerNews::WaitsForShuffleService { directory: directory.clone() });
+                told = true;
+            }
+            select! {
+                recv(stop) -> _ => return Ok(None),
+                default(SERVICE_LOOK_INTERVAL) => {}
+            }
+        }
     }
 }

@@ -2,12 +2,14 @@
 
 use std::{collections::VecDeque, io, sync::Arc, thread};
 
+use actix::Recipient;
 use crossbeam_channel::{Sender, unbounded};
 use regrow_protocol::{Envelope, Epoch, ExecutionAttemptId, RunId, ToJobMaster, WorkerId};
 use regrow_runtime::with_causes;
 use regrow_shuffle::{DataDirectory, DiskError};
 use tracing::{debug, warn};
 
+use super::RunsSeen;
 use crate::gateway::{MasterGateway, Post};
 
 /// Releases that are kept to be tried again; what is beyond waits for the retention time-out of the
@@ -32,6 +34,16 @@ pub(super) enum FileJob {
         run: RunId,
         /// The epoch to report in.
         epoch: Epoch,
+    },
+    /// Keep the highest term that was seen; until that is done, nothing is reported.
+    KeepTerm {
+        /// The term.
+        term: u64,
+    },
+    /// Remove what dead writers left unsealed, and tell which runs are there.
+    Look {
+        /// Who is told.
+        seen: Recipient<RunsSeen>,
     },
     /// Remove outputs.
     Release {
@@ -60,6 +72,8 @@ pub(super) struct Files {
     master: MasterGateway,
     /// Releases that failed, oldest first.
     postponed: VecDeque<FileJob>,
+    /// A term that could not be kept yet.
+    unkept_term: Option<u64>,
 }
 
 impl FileWorker {
@@ -69,7 +83,8 @@ impl FileWorker {
         master: MasterGateway,
         thread: FileThread,
     ) -> io::Result<Self> {
-        let mut files = Files { worker, directories, master, postponed: VecDeque::new() };
+        let (postponed, unkept_term) = (VecDeque::new(), None);
+        let mut files = Files { worker, directories, master, postponed, unkept_term };
         match thread {
             FileThread::Inline => Ok(Self::Inline(files)),
             FileThread::Own => {
@@ -102,13 +117,29 @@ impl Files {
                 break;
             }
         }
+        if let FileJob::KeepTerm { term } = &job {
+            self.unkept_term = Some(*term);
+        }
+        if let Err(error) = self.keep_term() {
+            let error = with_causes(&error);
+            warn!(worker = %self.worker, error, "a term cannot be kept; nothing is reported");
+        }
         let Err(error) = self.attempt(&job) else { return };
         warn!(worker = %self.worker, error = with_causes(&error), ?job, "postponed");
         match job {
             // Who asked asks again, or takes silence for an answer.
-            FileJob::Report { .. } => {}
+            FileJob::Report { .. } | FileJob::KeepTerm { .. } | FileJob::Look { .. } => {}
             FileJob::Release { .. } | FileJob::ReleaseRun { .. } => self.postpone(job),
         }
+    }
+
+    fn keep_term(&mut self) -> Result<(), DiskError> {
+        let Some(term) = self.unkept_term else { return Ok(()) };
+        for directory in self.directories.iter().filter(|it| it.is_of_a_service()) {
+            directory.keep_term(term)?;
+        }
+        self.unkept_term = None;
+        Ok(())
     }
 
     fn postpone(&mut self, job: FileJob) {
@@ -120,19 +151,40 @@ impl Files {
 
     /// Does the job in all directories; the last error counts.
     fn attempt(&self, job: &FileJob) -> Result<(), DiskError> {
+        match job {
+            FileJob::Report { run, epoch } => self.in_each(|it| self.report(it, *run, *epoch)),
+            FileJob::Release { attempts } => self.in_each(|it| it.release(attempts)),
+            FileJob::ReleaseRun { run } => self.in_each(|it| it.release_run(*run)),
+            FileJob::Look { seen } => {
+                let mut runs = Vec::new();
+                let looked = self.in_each(|it| {
+                    runs.extend(it.runs()?);
+                    it.remove_dead_writers().map(drop)
+                });
+                seen.do_send(RunsSeen(runs));
+                looked
+            }
+            FileJob::KeepTerm { .. } => Ok(()),
+        }
+    }
+
+    fn in_each(
+        &self,
+        mut job: impl FnMut(&DataDirectory) -> Result<(), DiskError>,
+    ) -> Result<(), DiskError> {
         let mut result = Ok(());
         for directory in &self.directories {
-            let done = match job {
-                FileJob::Report { run, epoch } => self.report(directory, *run, *epoch),
-                FileJob::Release { attempts } => directory.release(attempts),
-                FileJob::ReleaseRun { run } => directory.release_run(*run),
-            };
-            result = done.and(result);
+            result = job(directory).and(result);
         }
         result
     }
 
     fn report(&self, directory: &DataDirectory, run: RunId, epoch: Epoch) -> Result<(), DiskError> {
+        // A mere writer leaves that to the service, and one that has not kept the term of who asks
+        // must not answer: its next life would obey an older one.
+        if !directory.is_kept_here() || self.unkept_term.is_some() {
+            return Ok(());
+        }
         let inventory = directory.inventory(run)?;
         for damage in inventory.damaged {
             let path = damage.path.display();

@@ -146,3 +146,36 @@ fn rule_4_6_held_runs_are_told_to_a_new_leader_and_a_lost_one_starts_their_time_
     let released = service.wake(RETENTION_MS);
     assert_eq!(released, [RUN, OTHER].map(|run| Action::ReleaseRun { run }));
 }
+
+#[test]
+fn rule_1_2_a_stand_alone_service_keeps_the_highest_term_before_it_answers() {
+    let mut service = Service::new();
+    let timeouts = service.core.timeouts;
+    service.core = ShuffleService::stand_alone(timeouts, 4);
+    let ask = |service: &mut Service, term| {
+        let message = ToShuffleService::GetAllPartitionsWithMetrics;
+        let epoch = Epoch::new(term, 0);
+        service.feed(Input::Command(Envelope { run: RUN, epoch, message }))
+    };
+    assert_eq!(ask(&mut service, 3), [], "an earlier life saw a later term");
+    assert_eq!(service.core.refused_commands(), 1);
+    let answer = |term| Action::ReportPartitions { run: RUN, epoch: Epoch::new(term, 0) };
+    assert_eq!(ask(&mut service, 4), [answer(4)]);
+    assert_eq!(ask(&mut service, 6), [Action::KeepTerm { term: 6 }, answer(6)]);
+    assert_eq!(ask(&mut service, 6), [answer(6)]);
+    service.feed(Input::MasterRegistered { run: OTHER, epoch: Epoch::new(7, 0) });
+    assert_eq!(service.core.highest_term(), 7);
+}
+
+#[test]
+fn fault_35_the_leader_is_asked_about_what_is_found_while_it_is_there() {
+    let mut service = Service::new();
+    service.tell(3, ToShuffleService::ReleaseRun);
+    service.feed(Input::LeaderConnected);
+    let epoch = Epoch::new(1, 3);
+    let asked = service.feed(Input::RunsFound(vec![RUN]));
+    assert_eq!(asked[0], Action::ReportHeldRun { run: RUN, epoch });
+    assert_eq!(service.feed(Input::RunsFound(vec![RUN])), [], "once");
+    let ended = service.feed(Input::RunEnded { run: RUN });
+    assert_eq!(ended, [Action::ReleaseRun { run: RUN }]);
+}

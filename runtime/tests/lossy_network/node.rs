@@ -169,7 +169,7 @@ impl Node {
                     disk.retain(|attempt, _| !attempts.contains(attempt));
                 }
                 ShuffleServiceAction::ReleaseRun { .. } => disk.clear(),
-                ShuffleServiceAction::WakeAt(_) => {}
+                ShuffleServiceAction::WakeAt(_) | ShuffleServiceAction::KeepTerm { .. } => {}
             }
         }
         said

@@ -1,0 +1,180 @@
+//! A process that is a worker: a `TaskManager`, or a stand-alone shuffle service.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
+
+use actix::{Actor, Addr, Context, Handler, System};
+use crossbeam_channel::{Receiver, bounded, select};
+use regrow_protocol::{Hello, Role, WorkerDescription, WorkerId};
+use regrow_runtime::{Options, WorkerTimeouts};
+use tokio::{runtime::Handle, sync::oneshot};
+use tracing::warn;
+
+use super::{
+    ClusterError, ClusterIdentity, LeaderPlace,
+    dialer::DialerConfig,
+    io_thread::IoThread,
+    master_link::{Behind, MasterLink, MasterLinkConfig, SayLeaving},
+};
+use crate::{
+    net::LinkLimits,
+    runner::RunnerKind,
+    task::TaskFactory,
+    task_executor::{LeaveWorker, StopWorker},
+    watch::Terminated,
+    worker::{Sharing, SpawnedWorker, WorkerConfig, WorkerDirectories, spawn_worker},
+};
+
+/// How long the end of a process waits for user code that does not look at its cancel flag.
+const USER_CODE_END_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Longest wait between two looks for the leader.
+const BACKOFF_MAX: Duration = Duration::from_millis(250);
+
+/// A worker, before it runs.
+pub(crate) struct WorkerProcess {
+    /// Which cluster it works for.
+    pub(crate) identity: ClusterIdentity,
+    /// This life of it.
+    pub(crate) worker: WorkerId,
+    /// Where the address of the leader may stand.
+    pub(crate) data_directory: PathBuf,
+    /// `host:port` of `JobManagers`; empty to look into the data directory.
+    pub(crate) leaders: Vec<String>,
+    /// How many attempts it runs at a time.
+    pub(crate) slots: u32,
+    /// Where its files are.
+    pub(crate) directories: WorkerDirectories,
+    /// What it says it is.
+    pub(crate) role: fn(WorkerDescription) -> Role,
+    /// Settings of the process.
+    pub(crate) options: Options,
+    /// The program's jobs.
+    pub(crate) factory: Arc<dyn TaskFactory>,
+}
+
+impl WorkerProcess {
+    /// Runs until `stop` speaks, on threads of its own.
+    ///
+    /// # Errors
+    /// When its actors cannot be started, or died.
+    pub(crate) fn run(self, stop: &Receiver<()>) -> Result<(), ClusterError> {
+        let io = IoThread::start().map_err(ClusterError::Thread)?;
+        let (died, deaths) = bounded(1);
+        let (halt, halted) = oneshot::channel::<()>();
+        let (started, starts) = mpsc::channel();
+        let handle = io.handle().clone();
+        let drain = self.options.drain_timeout;
+        let work = async move {
+            let (worker, link) = match self.start(handle, Watcher { died }) {
+                Ok(started) => started,
+                Err(error) => return drop(started.send(Err(error))),
+            };
+            drop(started.send(Ok(worker.threads_ended)));
+            // A sender that was dropped says the same.
+            let _ = halted.await;
+            let (left, leaves) = oneshot::channel();
+            // Before anything is given back, or it would come back at once.
+            link.do_send(SayLeaving);
+            worker.task_executor.do_send(LeaveWorker { drain, left });
+            // Nothing is sent; it is dropped when all is done, or by a worker that died.
+            let _ = leaves.await;
+            worker.task_executor.do_send(StopWorker);
+            // Lets it hear that before the thread ends.
+            tokio::task::yield_now().await;
+        };
+        let serve = move || System::new().block_on(work);
+        let thread = thread::Builder::new()
+            .name("regrow-actors".to_owned())
+            .spawn(serve)
+            .map_err(ClusterError::Thread)?;
+        let threads_ended = starts.recv().map_err(|_| ClusterError::Ended)??;
+        let ended = select! {
+            recv(stop) -> _ => Ok(()),
+            recv(deaths) -> _ => Err(ClusterError::Ended),
+        };
+        drop(halt);
+        if thread.join().is_err() {
+            warn!("the thread of the actors panicked");
+        }
+        if threads_ended.is_some_and(|threads| !threads.wait(USER_CODE_END_TIMEOUT)) {
+            warn!("a task does not look at its cancel flag; it is left behind");
+        }
+        ended
+    }
+
+    fn start(
+        self,
+        io: Handle,
+        watcher: Watcher,
+    ) -> Result<(SpawnedWorker, Addr<MasterLink>), ClusterError> {
+        let description = WorkerDescription {
+            worker: self.worker,
+            data_directory: self.directories.id(),
+            slots: self.slots,
+            shuffle_address: None,
+            keeper: self.directories.keeper(),
+        };
+        let link = MasterLink::new(MasterLinkConfig {
+            dialer: self.dialer(description),
+            limits: LinkLimits::of(&self.options),
+            io,
+        })
+        .start();
+        let spawned = spawn_worker(WorkerConfig {
+            worker: self.worker,
+            slots: self.slots,
+            sharing: Sharing::default(),
+            timeouts: WorkerTimeouts {
+                reconnect_grace: self.options.reconnect_grace,
+                registration_timeout: (self.options.registration_timeout != Options::UNLIMITED)
+                    .then_some(self.options.registration_timeout),
+            },
+            directories: self.directories,
+            factory: self.factory,
+            runner: RunnerKind::SlotThreads,
+            master: link.clone().recipient(),
+            watcher: watcher.start().recipient(),
+        })
+        .map_err(|error| ClusterError::Worker(error.into()))?;
+        link.do_send(Behind {
+            task_executor: spawned.connected.task_executor.clone(),
+            shuffle_service: spawned.connected.shuffle_service.clone(),
+            news: spawned.task_executor.clone().recipient(),
+        });
+        Ok((spawned, link))
+    }
+
+    fn dialer(&self, worker: WorkerDescription) -> DialerConfig {
+        let ClusterIdentity { cluster_id, registry } = self.identity.clone();
+        DialerConfig {
+            addresses: LeaderPlace::addresses(self.leaders.clone(), self.data_directory.clone()),
+            hello: Hello::new(cluster_id, Some(registry), (self.role)(worker)),
+            limits: LinkLimits::of(&self.options),
+            backoff_max: BACKOFF_MAX,
+            random: Box::new(|| getrandom::u32().unwrap_or_default()),
+        }
+    }
+}
+
+/// Says when the worker died.
+struct Watcher {
+    died: crossbeam_channel::Sender<()>,
+}
+
+impl Actor for Watcher {
+    type Context = Context<Self>;
+}
+
+impl Handler<Terminated<WorkerId>> for Watcher {
+    type Result = ();
+
+    fn handle(&mut self, _: Terminated<WorkerId>, _: &mut Self::Context) {
+        // Whoever listened may be gone.
+        let _ = self.died.try_send(());
+    }
+}
