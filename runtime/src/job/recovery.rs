@@ -175,6 +175,12 @@ impl Job {
         out: &mut Decision,
     ) {
         self.workers.register(worker);
+        let used = |data_directory| {
+            self.recorded.facts.workers.values().any(|used| used.data_directory == data_directory)
+        };
+        if worker.keeper == PartitionKeeper::Worker && !used(worker.data_directory) {
+            self.workers.report(worker.data_directory, worker.worker);
+        }
         if matches!(self.phase, Phase::Active) && !self.is_ending() {
             self.note_keeper_of(worker.data_directory, out);
         }

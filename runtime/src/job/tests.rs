@@ -172,6 +172,27 @@ fn rule_4_7_a_worker_that_comes_back_hears_again_what_it_missed() {
 }
 
 #[test]
+fn rule_5_3_a_lost_worker_gets_nothing_before_it_told_what_it_brings_back() {
+    let mut bench = Bench::new(stages(&[1, 1]));
+    bench.run_worker(1, 1);
+    let producer = bench.submitted()[0];
+    let finished = vec![bench.sealed(producer)];
+    bench.finish(producer);
+    bench.persist();
+    let consumer = bench.submitted()[0];
+    bench.lose_worker(1);
+    bench.reconnect(1, Vec::new());
+    bench.grant(1, 1);
+    bench.persist();
+    assert_eq!(bench.submitted(), []);
+    let (worker, data_directory) = (WorkerId::from_bits(1), DataDirectoryId::from_bits(1));
+    bench.feed(Input::PartitionsReported { worker, data_directory, finished });
+    bench.persist();
+    let again = bench.submitted();
+    assert_eq!((again.len(), again[0].vertex), (1, consumer.vertex), "only what had not finished");
+}
+
+#[test]
 fn rule_4_7_a_slot_is_free_when_the_report_of_its_end_was_lost() {
     let mut bench = Bench::new(stages(&[1]));
     bench.run_worker(1, 1);

@@ -19,7 +19,9 @@ pub(super) struct Workers {
     stranded: BTreeMap<WorkerId, u32>,
     /// The worker that serves each data directory.
     served: BTreeMap<DataDirectoryId, WorkerId>,
-    /// Those whose content was reported: a shuffle service keeps what is written to them.
+    /// Those whose content was reported. Who writes to others takes no attempt: what a worker that
+    /// was lost brings back would run again before it has told of it, and what is written to the
+    /// directory of a shuffle service that is gone is kept by nobody.
     reported: BTreeSet<DataDirectoryId>,
 }
 
@@ -57,8 +59,7 @@ impl Workers {
         self.served.insert(data_directory, worker);
     }
 
-    /// A worker reported what lies in a data directory: it serves it, and what others write there
-    /// is kept. Not sooner, or what it reports would run again meanwhile.
+    /// A worker reported what lies in a data directory, or nothing can lie there: it serves it.
     pub(super) fn report(&mut self, data_directory: DataDirectoryId, worker: WorkerId) {
         self.serve(data_directory, worker);
         if self.reported.insert(data_directory) {
@@ -66,7 +67,7 @@ impl Workers {
         }
     }
 
-    /// Those who write to a directory can take attempts iff somebody keeps it.
+    /// Those who write to a directory can take attempts iff its content was reported.
     fn sort_writers_of(&mut self, data_directory: DataDirectoryId) {
         let here = |it: &WorkerDescription| it.data_directory == data_directory;
         let writers: Vec<WorkerId> =
@@ -192,18 +193,15 @@ impl Workers {
         let unusable = worker.disconnected.is_some() || worker.leaving;
         self.stranded.remove(&id);
         let Some(description) = worker.description.filter(|_| free_slots > 0) else { return };
-        if !self.is_kept(description) {
-            self.stranded.insert(id, free_slots);
-        } else if !unusable {
-            self.free.insert((free_slots, id));
-        }
-    }
-
-    /// Whether somebody answers for what a worker writes.
-    fn is_kept(&self, description: WorkerDescription) -> bool {
+        let reported = self.reported.contains(&description.data_directory);
         match description.keeper {
-            PartitionKeeper::Worker => true,
-            PartitionKeeper::ShuffleService => self.reported.contains(&description.data_directory),
+            _ if reported && !unusable => {
+                self.free.insert((free_slots, id));
+            }
+            PartitionKeeper::ShuffleService if !reported => {
+                self.stranded.insert(id, free_slots);
+            }
+            PartitionKeeper::ShuffleService | PartitionKeeper::Worker => {}
         }
     }
 }
@@ -228,6 +226,7 @@ mod tests {
         for bits in [1, 2] {
             workers.connect(WorkerId::from_bits(bits));
             workers.register(description(bits));
+            workers.report(DataDirectoryId::from_bits(bits), WorkerId::from_bits(bits));
         }
         workers.add_free(WorkerId::from_bits(1), 1);
         workers.add_free(WorkerId::from_bits(2), 2);
