@@ -13,6 +13,7 @@ mod client_session;
 mod cluster_client;
 mod cluster_error;
 mod cluster_identity;
+mod data_port;
 mod dialer;
 mod gate;
 mod io_thread;
@@ -30,6 +31,7 @@ pub use self::{
     cluster_client::{ClusterClient, ClusterSubmission, FollowUpdate, Followed, Wish},
     cluster_error::ClusterError,
     cluster_identity::ClusterIdentity,
+    data_port::DataPlace,
     job_manager::{JobManager, JobManagerNews},
     leader_lock::{ClusterPlace, Unled},
     pages::{EventPage, ReportPage, ReportPlace},

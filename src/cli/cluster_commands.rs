@@ -113,6 +113,7 @@ pub(crate) fn task_manager(
         data_directory: absolute(&configuration.directory())?,
         shuffle_service: settings.shuffle_service,
         leaders: settings.leaders,
+        data_place: settings.data_place,
         slots: settings.slots,
         options: settings.options,
         factory: Arc::new(ProgramFactory::new(jobs)),
@@ -124,6 +125,7 @@ pub(crate) fn task_manager(
             directory.display(),
             configuration.directory().display()
         )),
+        TaskManagerNews::Listening(address) => console.say(&format!("listening on {address}")),
         TaskManagerNews::Runs { slots, data_directory: _ } => {
             console.say(&format!("running tasks on {slots} slots"));
         }
@@ -143,11 +145,15 @@ pub(crate) fn shuffle_service(
         identity: identity(&settings, &jobs),
         data_directory: absolute(&configuration.directory())?,
         leaders: settings.leaders,
+        data_place: settings.data_place,
         options: settings.options,
         factory: Arc::new(ProgramFactory::new(jobs)),
     };
     let stop = stop_signal()?;
     let ended = service.run(&stop, |news| match news {
+        ShuffleServiceNews::Listening(address) => {
+            console.say(&format!("listening on {address}"));
+        }
         ShuffleServiceNews::Keeps { data_directory } if flags.json => {
             console.result_at_once(&json!({ "data_directory": data_directory }).to_string());
         }

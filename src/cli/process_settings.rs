@@ -1,13 +1,13 @@
 //! Settings of a process of a cluster, beside those of its jobs.
 
 use std::{
-    net::{IpAddr, Ipv4Addr},
+    net::{IpAddr, Ipv4Addr, ToSocketAddrs as _},
     num::NonZero,
     ops::RangeInclusive,
     time::Duration,
 };
 
-use regrow_actors::cluster::ShuffleServiceKind;
+use regrow_actors::cluster::{DataPlace, ShuffleServiceKind};
 use regrow_runtime::{ConfigOption, Options, ValueKind, parse_duration};
 
 use super::{configuration::Configuration, error::CliError, run_flags::data_directory_option};
@@ -15,6 +15,9 @@ use super::{configuration::Configuration, error::CliError, run_flags::data_direc
 const PORT: &str = "jobmanager.rpc.port";
 const ADDRESSES: &str = "jobmanager.rpc.addresses";
 const BIND_HOST: &str = "jobmanager.bind-host";
+const DATA_PORT: &str = "taskmanager.data.port";
+const DATA_BIND_HOST: &str = "taskmanager.bind-host";
+const DATA_HOST: &str = "taskmanager.host";
 const SLOTS: &str = "taskmanager.numberOfTaskSlots";
 const CLUSTER_ID: &str = "high-availability.cluster-id";
 const TYPE: &str = "high-availability.type";
@@ -29,6 +32,8 @@ pub(crate) struct ProcessSettings {
     pub(crate) ports: RangeInclusive<u16>,
     /// Where `JobManager`s are; empty to look into the data directory.
     pub(crate) leaders: Vec<String>,
+    /// Where a worker serves its partitions.
+    pub(crate) data_place: DataPlace,
     pub(crate) slots: u32,
     /// Who keeps what a `TaskManager` writes.
     pub(crate) shuffle_service: ShuffleServiceKind,
@@ -59,6 +64,19 @@ pub(crate) fn process_options() -> Vec<ConfigOption> {
             false,
         ),
         option(BIND_HOST, "127.0.0.1", "address that a JobManager listens on", true),
+        option(
+            DATA_PORT,
+            "0",
+            "port, or range of ports, on which a worker serves its partitions; 0 is any",
+            true,
+        ),
+        option(DATA_BIND_HOST, "127.0.0.1", "address that a worker listens on", true),
+        option(
+            DATA_HOST,
+            "as taskmanager.bind-host",
+            "name or address under which other hosts reach a worker",
+            true,
+        ),
         option(SLOTS, "number of cores", "how many tasks a TaskManager runs at once", true),
         option(
             SHUFFLE_SERVICE,
@@ -91,6 +109,7 @@ impl ProcessSettings {
                 .unwrap_or(6123..=6123),
             leaders: parsed(configuration, ADDRESSES, "host:port,host:port", addresses)?
                 .unwrap_or_default(),
+            data_place: data_place(configuration)?,
             slots: parsed(configuration, SLOTS, "a number from 1 to 1024", slots)?
                 .unwrap_or_else(cores),
             shuffle_service: parsed(
@@ -106,6 +125,24 @@ impl ProcessSettings {
             options: configuration.options()?,
         })
     }
+}
+
+fn data_place(configuration: &Configuration) -> Result<DataPlace, CliError> {
+    let an_address = "an IP address of this host";
+    let host = |text: &str| text.parse().ok();
+    Ok(DataPlace {
+        bind_host: parsed(configuration, DATA_BIND_HOST, an_address, host)?
+            .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        ports: parsed(configuration, DATA_PORT, "a port, or a range such as 6200-6300", ports)?
+            .unwrap_or(0..=0),
+        host: parsed(configuration, DATA_HOST, "a name or an IP address of this host", resolved)?,
+    })
+}
+
+/// The address of a host by its name.
+fn resolved(host: &str) -> Option<IpAddr> {
+    let mut addresses = (host, 0).to_socket_addrs().ok()?;
+    addresses.next().map(|address| address.ip())
 }
 
 fn parsed<T>(
@@ -183,6 +220,9 @@ mod tests {
             (ADDRESSES, "nowhere"),
             (SLOTS, "0"),
             (BIND_HOST, "here"),
+            (DATA_BIND_HOST, "here"),
+            (DATA_PORT, "-1"),
+            (DATA_HOST, "no such host"),
             (TYPE, "zookeeper"),
             (LEADER_TIMEOUT, "soon"),
         ] {

@@ -33,8 +33,9 @@ pub(crate) struct AcceptorConfig {
     /// The first free port of these is taken; 0 is any.
     pub(crate) ports: RangeInclusive<u16>,
     pub(crate) limits: LinkLimits,
-    /// What this process says first; asked anew for each caller, since a standby may come to lead.
-    pub(crate) hello: Arc<dyn Fn() -> Hello + Send + Sync>,
+    /// What this process, which listens at the address, says first; asked anew for each caller,
+    /// since a standby may come to lead.
+    pub(crate) hello: Arc<dyn Fn(SocketAddr) -> Hello + Send + Sync>,
     /// Who gets the callers that may talk to us. Dropping the caller closes its connection.
     pub(crate) arrived: Arc<dyn Fn(Caller) + Send + Sync>,
 }
@@ -67,7 +68,7 @@ impl Acceptor {
         let address = listener.local_addr()?;
         let _entered = io.enter();
         let listener = TcpListener::from_std(listener)?;
-        let task = io.spawn(accept(listener, Arc::new(config)));
+        let task = io.spawn(accept(listener, address, Arc::new(config)));
         Ok(Self { address, task })
     }
 
@@ -96,14 +97,15 @@ fn bind(host: IpAddr, ports: RangeInclusive<u16>) -> io::Result<std::net::TcpLis
     Err(io::Error::new(refused.kind(), format!("cannot listen on {host}:{range}: {refused}")))
 }
 
-async fn accept(listener: TcpListener, config: Arc<AcceptorConfig>) {
+async fn accept(listener: TcpListener, address: SocketAddr, config: Arc<AcceptorConfig>) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let config = Arc::clone(&config);
-                tokio::spawn(async move { greet(stream, peer, permit, &config).await });
+                let hello = (config.hello)(address);
+                tokio::spawn(async move { greet(stream, (peer, hello), permit, &config).await });
             }
             // The caller left meanwhile, or descriptors are short: neither ends the listening.
             Err(error) => {
@@ -116,14 +118,14 @@ async fn accept(listener: TcpListener, config: Arc<AcceptorConfig>) {
 
 async fn greet(
     mut stream: TcpStream,
-    peer: SocketAddr,
+    (peer, ours): (SocketAddr, Hello),
     permit: tokio::sync::OwnedSemaphorePermit,
     config: &AcceptorConfig,
 ) {
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%peer, %error, "small messages may wait");
     }
-    match handshake(&mut stream, &(config.hello)(), config.limits).await {
+    match handshake(&mut stream, &ours, config.limits).await {
         Ok((hello, read)) => {
             let role = hello.role;
             (config.arrived)(Caller { peer, role, stream, read, permit });

@@ -124,7 +124,7 @@ impl JobManager {
     fn listen(&self, door: &Arc<Door>, io: &Handle) -> Result<Acceptor, ClusterError> {
         let (identity, directory) = (self.identity.clone(), self.data_directory.clone());
         let (asked, arriving) = (Arc::clone(door), Arc::clone(door));
-        let hello = move || {
+        let hello = move |_| {
             let role = match asked.gate() {
                 Some(_) => Role::JobManager,
                 None => Role::Standby {

@@ -1,12 +1,12 @@
 //! The role of a stand-alone shuffle service: keeps what the `TaskManagers` of its host wrote.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use crossbeam_channel::Receiver;
 use regrow_protocol::{DataDirectoryId, Role, WorkerId};
 use regrow_runtime::Options;
 
-use super::{ClusterError, ClusterIdentity, worker_process::WorkerProcess};
+use super::{ClusterError, ClusterIdentity, DataPlace, worker_process::WorkerProcess};
 use crate::{launch::random_bits, task::TaskFactory, worker::WorkerDirectories};
 
 /// A stand-alone shuffle service, before it runs: a worker without slots, whose data directory
@@ -18,6 +18,8 @@ pub struct ShuffleServiceRole {
     pub data_directory: PathBuf,
     /// `host:port` of `JobManagers`; empty to look into the data directory.
     pub leaders: Vec<String>,
+    /// Where other hosts read its partitions.
+    pub data_place: DataPlace,
     /// Settings of the process.
     pub options: Options,
     /// The program's jobs.
@@ -27,6 +29,8 @@ pub struct ShuffleServiceRole {
 /// What a shuffle service tells whoever started it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShuffleServiceNews {
+    /// It takes connections.
+    Listening(SocketAddr),
     /// It keeps a directory, and `TaskManagers` may write there.
     Keeps {
         /// Which one; the same after a restart.
@@ -55,12 +59,13 @@ impl ShuffleServiceRole {
             worker,
             data_directory: self.data_directory,
             leaders: self.leaders,
+            data_place: self.data_place,
             slots: 0,
             directories,
             role: Role::ShuffleService,
             options: self.options,
             factory: self.factory,
         }
-        .run(stop)
+        .run(stop, |address| news(ShuffleServiceNews::Listening(address)))
     }
 }

@@ -1,13 +1,13 @@
 //! The role of a `TaskManager`: runs tasks for whoever leads, and keeps what they wrote, or has a
 //! stand-alone shuffle service of its host keep it.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use crossbeam_channel::{Receiver, select};
 use regrow_protocol::{DataDirectoryId, Role, WorkerId};
 use regrow_runtime::Options;
 
-use super::{ClusterError, ClusterIdentity, worker_process::WorkerProcess};
+use super::{ClusterError, ClusterIdentity, DataPlace, worker_process::WorkerProcess};
 use crate::{launch::random_bits, task::TaskFactory, worker::WorkerDirectories};
 
 /// How often a `TaskManager` looks for the shuffle service that it needs.
@@ -24,6 +24,8 @@ pub struct TaskManager {
     pub shuffle_service: ShuffleServiceKind,
     /// `host:port` of `JobManagers`; empty to look into the data directory.
     pub leaders: Vec<String>,
+    /// Where other hosts read its partitions.
+    pub data_place: DataPlace,
     /// How many attempts it runs at a time.
     pub slots: u32,
     /// Settings of the process.
@@ -50,6 +52,8 @@ pub enum TaskManagerNews {
         /// Where one is looked for.
         directory: PathBuf,
     },
+    /// It takes connections.
+    Listening(SocketAddr),
     /// It runs tasks.
     Runs {
         /// How many at a time.
@@ -87,13 +91,14 @@ impl TaskManager {
             worker,
             data_directory: self.data_directory,
             leaders: self.leaders,
+            data_place: self.data_place,
             slots: self.slots,
             directories,
             role: Role::TaskManager,
             options: self.options,
             factory: self.factory,
         }
-        .run(stop)
+        .run(stop, |address| news(TaskManagerNews::Listening(address)))
     }
 
     fn shuffle_directory(&self) -> PathBuf {

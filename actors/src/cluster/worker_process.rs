@@ -1,6 +1,7 @@
 //! A process that is a worker: a `TaskManager`, or a stand-alone shuffle service.
 
 use std::{
+    net::SocketAddr,
     path::PathBuf,
     sync::{Arc, mpsc},
     thread,
@@ -11,11 +12,13 @@ use actix::{Actor, Addr, Context, Handler, System};
 use crossbeam_channel::{Receiver, bounded, select};
 use regrow_protocol::{Hello, Role, WorkerDescription, WorkerId};
 use regrow_runtime::{Options, WorkerTimeouts};
+use regrow_shuffle::RemoteReads;
 use tokio::{runtime::Handle, sync::oneshot};
 use tracing::warn;
 
 use super::{
-    ClusterError, ClusterIdentity, LeaderPlace,
+    ClusterError, ClusterIdentity, DataPlace, LeaderPlace,
+    data_port::{DataPort, DataPortConfig},
     dialer::DialerConfig,
     io_thread::IoThread,
     master_link::{Behind, MasterLink, MasterLinkConfig, SayLeaving},
@@ -26,7 +29,7 @@ use crate::{
     task::TaskFactory,
     task_executor::{LeaveWorker, StopWorker},
     watch::Terminated,
-    worker::{Sharing, SpawnedWorker, WorkerConfig, WorkerDirectories, spawn_worker},
+    worker::{SpawnedWorker, WorkerConfig, WorkerDirectories, spawn_worker},
 };
 
 /// How long the end of a process waits for user code that does not look at its cancel flag.
@@ -45,6 +48,8 @@ pub(crate) struct WorkerProcess {
     pub(crate) data_directory: PathBuf,
     /// `host:port` of `JobManagers`; empty to look into the data directory.
     pub(crate) leaders: Vec<String>,
+    /// Where other hosts read its partitions.
+    pub(crate) data_place: DataPlace,
     /// How many attempts it runs at a time.
     pub(crate) slots: u32,
     /// Where its files are.
@@ -58,11 +63,15 @@ pub(crate) struct WorkerProcess {
 }
 
 impl WorkerProcess {
-    /// Runs until `stop` speaks, on threads of its own.
+    /// Runs until `stop` speaks, on threads of its own; `listening` hears where it listens.
     ///
     /// # Errors
     /// When its actors cannot be started, or died.
-    pub(crate) fn run(self, stop: &Receiver<()>) -> Result<(), ClusterError> {
+    pub(crate) fn run(
+        self,
+        stop: &Receiver<()>,
+        listening: impl FnOnce(SocketAddr),
+    ) -> Result<(), ClusterError> {
         let io = IoThread::start().map_err(ClusterError::Thread)?;
         let (died, deaths) = bounded(1);
         let (halt, halted) = oneshot::channel::<()>();
@@ -70,11 +79,11 @@ impl WorkerProcess {
         let handle = io.handle().clone();
         let drain = self.options.drain_timeout;
         let work = async move {
-            let (worker, link) = match self.start(handle, Watcher { died }) {
+            let Started { worker, link, port } = match self.start(handle, Watcher { died }) {
                 Ok(started) => started,
                 Err(error) => return drop(started.send(Err(error))),
             };
-            drop(started.send(Ok(worker.threads_ended)));
+            drop(started.send(Ok((worker.threads_ended, port.bound()))));
             // A sender that was dropped says the same.
             let _ = halted.await;
             let (left, leaves) = oneshot::channel();
@@ -86,13 +95,15 @@ impl WorkerProcess {
             worker.task_executor.do_send(StopWorker);
             // Lets it hear that before the thread ends.
             tokio::task::yield_now().await;
+            drop(port);
         };
         let serve = move || System::new().block_on(work);
         let thread = thread::Builder::new()
             .name("regrow-actors".to_owned())
             .spawn(serve)
             .map_err(ClusterError::Thread)?;
-        let threads_ended = starts.recv().map_err(|_| ClusterError::Ended)??;
+        let (threads_ended, bound) = starts.recv().map_err(|_| ClusterError::Ended)??;
+        listening(bound);
         let ended = select! {
             recv(stop) -> _ => Ok(()),
             recv(deaths) -> _ => Err(ClusterError::Ended),
@@ -107,11 +118,7 @@ impl WorkerProcess {
         ended
     }
 
-    fn start(
-        self,
-        io: Handle,
-        watcher: Watcher,
-    ) -> Result<(SpawnedWorker, Addr<MasterLink>), ClusterError> {
+    fn start(self, io: Handle, watcher: Watcher) -> Result<Started, ClusterError> {
         let description = WorkerDescription {
             worker: self.worker,
             data_directory: self.directories.id(),
@@ -119,16 +126,27 @@ impl WorkerProcess {
             shuffle_address: None,
             keeper: self.directories.keeper(),
         };
-        let link = MasterLink::new(MasterLinkConfig {
-            dialer: self.dialer(description),
-            limits: LinkLimits::of(&self.options),
-            io,
-        })
-        .start();
+        let limits = LinkLimits::of(&self.options);
+        let port = DataPort::open(
+            DataPortConfig {
+                place: self.data_place.clone(),
+                identity: self.identity.clone(),
+                limits,
+                worker: description,
+                role: self.role,
+                directories: &self.directories,
+            },
+            &io,
+        )?;
+        let shuffle_address = Some(port.address());
+        let description = WorkerDescription { shuffle_address, ..description };
+        let link =
+            MasterLink::new(MasterLinkConfig { dialer: self.dialer(description), limits, io })
+                .start();
         let spawned = spawn_worker(WorkerConfig {
             worker: self.worker,
             slots: self.slots,
-            sharing: Sharing::default(),
+            sharing: port.sharing(self.reads()),
             timeouts: WorkerTimeouts {
                 reconnect_grace: self.options.reconnect_grace,
                 registration_timeout: (self.options.registration_timeout != Options::UNLIMITED)
@@ -146,7 +164,17 @@ impl WorkerProcess {
             shuffle_service: spawned.connected.shuffle_service.clone(),
             news: spawned.task_executor.clone().recipient(),
         });
-        Ok((spawned, link))
+        Ok(Started { worker: spawned, link, port })
+    }
+
+    /// How inputs of other hosts are read.
+    fn reads(&self) -> RemoteReads {
+        let ClusterIdentity { cluster_id, registry } = self.identity.clone();
+        RemoteReads {
+            hello: Hello::new(cluster_id, Some(registry), Role::PartitionReader),
+            grace: self.options.reconnect_grace,
+            silence_timeout: self.options.heartbeat_timeout,
+        }
     }
 
     fn dialer(&self, worker: WorkerDescription) -> DialerConfig {
@@ -159,6 +187,13 @@ impl WorkerProcess {
             random: Box::new(|| getrandom::u32().unwrap_or_default()),
         }
     }
+}
+
+/// What runs in a process that was started.
+struct Started {
+    worker: SpawnedWorker,
+    link: Addr<MasterLink>,
+    port: DataPort,
 }
 
 /// Says when the worker died.

@@ -108,6 +108,12 @@ impl WorkerDirectories {
         self.own.id()
     }
 
+    /// Those of whose partitions this process answers for: others read them here.
+    pub(crate) fn served(&self) -> Vec<Arc<DataDirectory>> {
+        let all = self.all().into_iter();
+        all.filter(|directory| directory.is_kept_here()).collect()
+    }
+
     /// All of them, that of new outputs first.
     pub(super) fn all(&self) -> Vec<Arc<DataDirectory>> {
         let taken_over = self.taken_over.iter().map(Arc::clone);
