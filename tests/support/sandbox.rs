@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    env, fs,
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
@@ -47,6 +47,8 @@ pub(crate) struct Running {
 /// A line of a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LedgerLine {
+    /// Milliseconds since 1970.
+    pub(crate) at_ms: u64,
     pub(crate) epoch: u64,
     /// Stage and subtask; none for a kill.
     pub(crate) subtask: Option<(u32, u32)>,
@@ -66,7 +68,10 @@ impl Sandbox {
     /// environment, as in a shell.
     fn command(&self, line: &str) -> Command {
         let mut words = line.split_whitespace().peekable();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regrow"));
+        // Another build of it, for long tests and measurements.
+        let program = env::var_os("REGROW_PROGRAM");
+        let mut command =
+            Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_regrow").into()));
         while let Some((name, value)) = words.peek().and_then(|word| word.split_once('=')) {
             command.env(name, value);
             words.next();
@@ -357,10 +362,11 @@ impl Drop for Running {
 impl LedgerLine {
     fn read(line: &str) -> Self {
         let words: Vec<&str> = line.split(' ').collect();
-        let [_, epoch, stage, subtask, _, event] = words[..] else {
+        let [at, epoch, stage, subtask, _, event] = words[..] else {
             panic!("the ledger has another form: {line}");
         };
         Self {
+            at_ms: at.parse().expect("a time is a number"),
             epoch: epoch.parse().expect("an epoch is a number"),
             subtask: stage.parse().ok().zip(subtask.parse().ok()),
             event: event.to_owned(),

@@ -28,6 +28,8 @@ impl LinkLimits {
         Self {
             heartbeat_interval: options.heartbeat_interval,
             heartbeat_timeout: options.heartbeat_timeout,
+            // Who is not heard of for longer is gone later, too.
+            hello_timeout: Self::default().hello_timeout.min(options.heartbeat_timeout),
             ..Self::default()
         }
     }
