@@ -1,15 +1,16 @@
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use regrow_protocol::{
-    DataDirectoryId, ReportAnswer, TaskFailure, ToShuffleService, ToTaskExecutor,
+    DataDirectoryId, ReportAnswer, RunStanding, TaskFailure, ToJobMaster, ToShuffleService,
+    ToTaskExecutor, WorkerId,
 };
 
 use crate::{
     runner::RunnerKind::{self, LockStep},
     simulated::{pass, simulate},
     task::{Step, TaskContext},
-    task_executor::StopWorker,
-    worker::bench::{Bench, Program, attempt, deployment},
+    task_executor::{LeaderNews, StopWorker},
+    worker::bench::{Bench, Program, RUN, attempt, deployment},
 };
 
 const ASK: ToShuffleService = ToShuffleService::GetAllPartitionsWithMetrics;
@@ -115,5 +116,55 @@ fn promise_p5_a_worker_that_just_started_deletes_nothing() {
         assert_eq!(next.files(), before);
         pass(Duration::from_mins(2)).await;
         assert_eq!(next.files(), [""; 0], "its time-out began with the process");
+    });
+}
+
+#[test]
+fn rule_1_2_a_stand_alone_service_answers_nobody_whose_term_it_could_not_keep() {
+    simulate(async {
+        let mut bench = Bench::service(tempfile::tempdir().unwrap(), 1, Program::new(at_once));
+        let id = bench.worker.connected.worker.data_directory;
+        let directory = bench.root.path().join(id.to_string());
+        let obstacle = directory.join("term.new");
+        fs::create_dir(&obstacle).unwrap();
+        bench.tell_shuffle(1, ASK);
+        pass(Duration::from_millis(1)).await;
+        assert!(bench.hears_nothing_more());
+        fs::remove_dir(obstacle).unwrap();
+        bench.tell_shuffle(1, ASK);
+        assert_eq!(bench.hear_partitions().await, (id, Vec::new()));
+        assert_eq!(fs::read_to_string(directory.join("term")).unwrap(), "1\n");
+        // An earlier life of it saw a later term.
+        bench.worker.task_executor.do_send(StopWorker);
+        pass(Duration::from_millis(1)).await;
+        let Bench { root, worker, .. } = bench;
+        drop(worker);
+        fs::write(directory.join("term"), "2").unwrap();
+        let mut next = Bench::service(root, 2, Program::new(at_once));
+        assert_eq!(next.worker.connected.worker.data_directory, id);
+        next.tell_shuffle(1, ASK);
+        next.tell(1, ToTaskExecutor::JobMasterStarted);
+        pass(Duration::from_millis(1)).await;
+        assert!(next.hears_nothing_more());
+    });
+}
+
+#[test]
+fn fault_35_a_stand_alone_service_asks_about_runs_that_it_finds_later() {
+    simulate(async {
+        let mut bench = Bench::service(tempfile::tempdir().unwrap(), 1, Program::new(at_once));
+        bench.worker.task_executor.do_send(LeaderNews::Connected);
+        pass(Duration::from_secs(3)).await;
+        assert!(bench.hears_nothing_more());
+        let id = bench.worker.connected.worker.data_directory;
+        let run = bench.root.path().join(id.to_string()).join(RUN.to_string());
+        fs::create_dir(&run).unwrap();
+        let held = bench.hear().await;
+        assert_eq!(held, ToJobMaster::RunHeld { worker: WorkerId::from_bits(1) });
+        bench.tell(1, ToTaskExecutor::RunEnded { standing: RunStanding::Ended });
+        pass(Duration::from_millis(1)).await;
+        assert!(!run.exists());
+        pass(Duration::from_secs(3)).await;
+        assert!(bench.hears_nothing_more());
     });
 }

@@ -54,11 +54,27 @@ impl Bench {
         slots: u32,
         factory: impl TaskFactory + 'static,
     ) -> Self {
+        let new = [DataDirectoryId::from_bits(life)];
+        let directories = WorkerDirectories::open(root.path(), &new).unwrap().pop().unwrap();
+        Self::with(root, (life, directories), runner, slots, factory)
+    }
+
+    /// A stand-alone shuffle service.
+    pub(crate) fn service(root: TempDir, life: u128, factory: impl TaskFactory + 'static) -> Self {
+        let directories = WorkerDirectories::keep(root.path(), DataDirectoryId::from_bits(life));
+        Self::with(root, (life, directories.unwrap()), RunnerKind::LockStep, 0, factory)
+    }
+
+    fn with(
+        root: TempDir,
+        (life, directories): (u128, WorkerDirectories),
+        runner: RunnerKind,
+        slots: u32,
+        factory: impl TaskFactory + 'static,
+    ) -> Self {
         let (posts, inbox) = unbounded_channel();
         let (deaths, gone) = unbounded_channel();
         let outside = Outside { posts, deaths }.start();
-        let new = [DataDirectoryId::from_bits(life)];
-        let directories = WorkerDirectories::open(root.path(), &new).unwrap().pop().unwrap();
         let worker = spawn_worker(WorkerConfig {
             worker: WorkerId::from_bits(life),
             slots,
