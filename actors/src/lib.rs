@@ -16,6 +16,7 @@ mod operator_coordinator;
 mod output;
 mod panic_watch;
 pub mod recovery_reports;
+mod refusals;
 mod resource_manager;
 mod run_directory;
 pub mod runner;

@@ -20,6 +20,7 @@ use tracing::{debug, info};
 
 use crate::{
     gateway::{MasterGateway, Post},
+    refusals::tell_refusal,
     task_executor::wait_until,
     watch::{DeathWatch, Terminated},
     worker::WorkerError,
@@ -178,6 +179,17 @@ impl ShuffleService {
         let now = Timestamp::default().after(self.origin.elapsed());
         let refused = self.decisions.refused_commands();
         let leads = led_run(&input);
+        let commanded = match &input {
+            ShuffleServiceInput::Command(envelope) => Some(envelope.run),
+            ShuffleServiceInput::RunsFound(_)
+            | ShuffleServiceInput::MasterRegistered { .. }
+            | ShuffleServiceInput::MasterLost { .. }
+            | ShuffleServiceInput::LeaderLost
+            | ShuffleServiceInput::LeaderConnected
+            | ShuffleServiceInput::Discard { .. }
+            | ShuffleServiceInput::RunEnded { .. }
+            | ShuffleServiceInput::Woken => None,
+        };
         let actions = self.decisions.handle(now, input);
         if let (Some(run), Some(server)) = (leads, &self.server)
             && let Some(epoch) = self.decisions.epoch(run)
@@ -189,7 +201,7 @@ impl ShuffleService {
         }
         if self.decisions.refused_commands() > refused {
             let highest_term = self.decisions.highest_term();
-            info!(worker = %self.worker, highest_term, "refused a command of an older epoch or an ended run");
+            tell_refusal(self.worker, commanded, highest_term, &self.master);
         }
     }
 

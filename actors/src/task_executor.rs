@@ -11,10 +11,11 @@ use regrow_runtime::{
     TaskExecutor as Decisions, TaskExecutorAction, TaskExecutorInput, Timestamp, WorkerTimeouts,
 };
 use tokio::{sync::oneshot, time::Instant};
-use tracing::{debug, info};
+use tracing::debug;
 
 use crate::{
     gateway::{MasterGateway, Post},
+    refusals::tell_refusal,
     runner::{Runner, RunnerEvent},
     shuffle_service::WorkerNews,
     watch::{DeathWatch, Terminated},
@@ -124,11 +125,23 @@ impl TaskExecutor {
     fn feed(&mut self, input: TaskExecutorInput, ctx: &mut Context<Self>) {
         debug!(worker = %self.worker, ?input, "input");
         let refused = self.decisions.refused_commands();
+        let run = match &input {
+            TaskExecutorInput::Command(envelope) => Some(envelope.run),
+            TaskExecutorInput::AttemptFinished(_)
+            | TaskExecutorInput::AttemptFailed { .. }
+            | TaskExecutorInput::SplitWanted { .. }
+            | TaskExecutorInput::MasterLost { .. }
+            | TaskExecutorInput::LeaderLost
+            | TaskExecutorInput::LeaderConnected
+            | TaskExecutorInput::LeaveWanted { .. }
+            | TaskExecutorInput::Woken => None,
+        };
         for action in self.decisions.handle(self.now(), input) {
             self.perform(action, ctx);
         }
         if self.decisions.refused_commands() > refused {
-            info!(worker = %self.worker, "refused a command of an older epoch or an ended run");
+            let highest_term = self.decisions.highest_term();
+            tell_refusal(self.worker, run, highest_term, &self.master);
         }
     }
 

@@ -129,6 +129,12 @@ pub enum ToJobMaster {
         /// Why.
         failure: TaskFailure,
     },
+    /// A worker refused a command for the run, of an older epoch or after its end. For people: a
+    /// master that is not the last one is still alive somewhere.
+    CommandRefused {
+        /// Who refused it.
+        worker: WorkerId,
+    },
     /// An attempt of a source wants a split.
     SplitRequested {
         /// Who runs it.

@@ -84,6 +84,11 @@ pub enum Input {
         /// Why.
         failure: TaskFailure,
     },
+    /// A worker refused a command of a former master.
+    CommandRefused {
+        /// Who refused it.
+        worker: WorkerId,
+    },
     /// An attempt of a source wants a split.
     SplitRequested {
         /// Who runs it.
@@ -164,6 +169,7 @@ impl Input {
             ToJobMaster::TaskFailed { worker, attempt, failure } => {
                 Self::TaskFailed { worker, attempt, failure }
             }
+            ToJobMaster::CommandRefused { worker } => Self::CommandRefused { worker },
             ToJobMaster::SplitRequested { worker, attempt, request } => {
                 Self::SplitRequested { worker, attempt, request }
             }

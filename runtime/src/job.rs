@@ -107,6 +107,8 @@ pub struct Job {
     degraded: Option<Degraded>,
     /// When the tasks of an ending job were told to stop.
     ending_since: Option<Timestamp>,
+    /// Commands of former masters that workers refused, as far as this life heard.
+    refused_commands: u64,
 }
 
 /// What a life is doing.
@@ -175,6 +177,7 @@ impl Job {
             next_wake: None,
             degraded: None,
             ending_since: None,
+            refused_commands: 0,
         }
     }
 
@@ -234,6 +237,7 @@ impl Job {
             | Input::TaskFailed { worker, .. }
             | Input::SplitRequested { worker, .. } => !self.workers.knows(*worker),
             Input::WorkerConnected { .. }
+            | Input::CommandRefused { .. }
             | Input::WorkerDisconnected { .. }
             | Input::WorkerLeaving { .. }
             | Input::WorkerLost { .. }
@@ -281,6 +285,9 @@ impl Job {
             }
             Input::SplitRequested { worker, attempt, request } => {
                 self.split_requested(worker, attempt, request, out);
+            }
+            Input::CommandRefused { worker: _ } => {
+                self.refused_commands = self.refused_commands.saturating_add(1);
             }
             Input::SplitsDiscovered { vertex, result } => {
                 self.splits_discovered(vertex, result, out);

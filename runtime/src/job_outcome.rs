@@ -86,6 +86,9 @@ pub struct JobStatus {
     pub degraded: Option<String>,
     /// How many times a `JobMaster` came back.
     pub recoveries: u32,
+    /// Commands of former masters that workers refused, as far as this life of the `JobMaster` heard.
+    #[serde(default)]
+    pub refused_commands: u64,
     /// Each vertex, in the order of the graph.
     pub vertices: Vec<VertexStatus>,
 }

@@ -70,6 +70,11 @@ impl TaskExecutor {
         self.fence.refused()
     }
 
+    /// The highest term that was seen.
+    pub fn highest_term(&self) -> u64 {
+        self.fence.term()
+    }
+
     /// How many finishes wait for a master's answer. Not bounded here: a master bounds what it has
     /// in flight.
     pub fn unacknowledged_reports(&self) -> usize {

@@ -325,6 +325,7 @@ fn json_line(job: &JobSummary) -> String {
         "degraded": job.degraded,
         "recoveries": job.recoveries,
         "error": job.error,
+        "refused_commands": job.refused_commands,
         "vertices": vertices,
     })
     .to_string()
@@ -340,6 +341,12 @@ fn text(job: &JobSummary) -> String {
     lines.extend(job.degraded.iter().map(|reason| format!("recovery degraded: {reason}")));
     if job.recoveries > 0 {
         lines.push(format!("recovered {} times", job.recoveries));
+    }
+    if job.refused_commands > 0 {
+        lines.push(format!(
+            "{} commands of former masters were refused by its workers",
+            job.refused_commands
+        ));
     }
     lines.extend(job.error.iter().map(|error| format!("error: {error}")));
     for vertex in &job.vertices {

@@ -266,6 +266,7 @@ mod tests {
             waiting_for: Some("slots".to_owned()),
             degraded: None,
             recoveries: 0,
+            refused_commands: 0,
             vertices: vec![vertex("read", Some(20), 3, 2), vertex("write", None, 0, 0)],
         };
         assert_eq!(line(&status), "RUNNING  read 3/20 (2 running)  write 0/?  waiting for slots");

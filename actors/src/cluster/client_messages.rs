@@ -148,6 +148,7 @@ impl JobSummary {
             degraded: None,
             recoveries: outcome.recoveries,
             error: outcome.error,
+            refused_commands: 0,
             vertices: Vec::new(),
         }
     }
@@ -172,6 +173,9 @@ pub struct JobSummary {
     pub recoveries: u32,
     /// Why it failed.
     pub error: Option<String>,
+    /// Commands of former masters that workers refused, as far as the newest `JobMaster` heard.
+    #[serde(default)]
+    pub refused_commands: u64,
     /// Each vertex, while the job runs.
     pub vertices: Vec<VertexStatus>,
 }

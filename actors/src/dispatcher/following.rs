@@ -138,6 +138,7 @@ impl Dispatcher {
             ToJobMaster::AllPartitionsWithMetrics { .. }
             | ToJobMaster::TaskFinished { .. }
             | ToJobMaster::TaskFailed { .. }
+            | ToJobMaster::CommandRefused { .. }
             | ToJobMaster::SplitRequested { .. } => {}
         }
     }

@@ -61,6 +61,7 @@ fn unrecovered(job: &JobId, cause: &str) -> JobSummary {
         degraded: None,
         recoveries: 0,
         error: None,
+        refused_commands: 0,
         vertices: Vec::new(),
     }
 }

@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 use regrow_protocol::{
     Accumulator, DataDirectoryId, DataSetId, InputGate, InputId, PartitionId, PinnedSplits,
     ProducerPartition, ReportAnswer, RunStanding, Split, SplitId, SubpartitionRange,
-    TaskDeployment, TaskFailure, ToJobMaster, ToTaskExecutor,
+    TaskDeployment, TaskFailure, ToJobMaster, ToShuffleService, ToTaskExecutor,
 };
 use tokio::time::Instant;
 
@@ -287,5 +287,18 @@ fn a_ledger_that_cannot_be_written_fails_the_attempt_before_user_code() {
         };
         assert!(message.contains("/nonexistent/ledger.txt"), "{message}");
         assert!(message.contains("No such file"), "{message}");
+    });
+}
+
+#[test]
+fn rule_1_2_whoever_leads_hears_of_commands_that_are_refused() {
+    simulate(async {
+        let mut bench = Bench::new(LockStep, 1, Program::new(write));
+        bench.tell(2, START);
+        while !matches!(bench.hear().await, ToJobMaster::Registered { .. }) {}
+        bench.tell(1, START);
+        assert!(matches!(bench.hear().await, ToJobMaster::CommandRefused { .. }));
+        bench.tell_shuffle(1, ToShuffleService::ReleaseRun);
+        assert!(matches!(bench.hear().await, ToJobMaster::CommandRefused { .. }));
     });
 }

@@ -14,6 +14,7 @@ impl Job {
             waiting_for: self.waiting_for(),
             degraded: self.degraded.as_ref().map(|degraded| degraded.reason.clone()),
             recoveries: facts.lives.saturating_sub(1),
+            refused_commands: self.refused_commands,
             vertices: self.vertex_statuses(),
         }
     }

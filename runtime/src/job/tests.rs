@@ -7,7 +7,7 @@ mod services;
 
 use std::{sync::Arc, time::Duration};
 
-use regrow_protocol::{JobVertexId, ReportAnswer, TaskFailure};
+use regrow_protocol::{JobVertexId, ReportAnswer, TaskFailure, WorkerId};
 
 use self::bench::{Bench, stages};
 use super::*;
@@ -350,4 +350,14 @@ fn rule_5_12_a_life_whose_log_lost_its_workers_waits_for_what_one_holds() {
     bench.persist();
     let again = bench.submitted();
     assert_eq!(again.iter().map(|attempt| attempt.vertex.0).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn rule_1_2_refused_commands_of_former_masters_are_shown() {
+    let mut bench = Bench::new(stages(&[1]));
+    bench.run_worker(1, 1);
+    for _ in 0..2 {
+        bench.feed(Input::CommandRefused { worker: WorkerId::from_bits(1) });
+    }
+    assert_eq!(bench.job.status().refused_commands, 2);
 }
