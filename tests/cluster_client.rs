@@ -148,3 +148,33 @@ fn a_new_job_is_refused_where_something_is_and_a_failed_one_leaves_nothing() {
     let finished = submit("above/new", "--input nothing-here --job-id again");
     assert_eq!(finished.code, Some(0), "its result, although there is output: {}", finished.err);
 }
+
+#[test]
+fn a_worker_that_sees_another_disk_is_named_with_the_path() {
+    let sandbox = Sandbox::new();
+    let _leader = leader(&sandbox, "");
+    fs::create_dir(sandbox.path("disk")).unwrap();
+    for name in ["text", "disk/text"] {
+        fs::write(sandbox.path(name), "a b a\n").unwrap();
+    }
+    let submit = |paths: &str| {
+        format!(
+            "$0 submit wordcount {paths} --json {DATA} -D restart-strategy.fixed-delay.delay=0; "
+        )
+    };
+    let Some(answer) = sandbox.with_mounts(&format!(
+        "mount -t tmpfs none disk || exit 99; $0 taskmanager {DATA} & worker=$!; {}{} kill -9 $worker",
+        submit("--input text --output disk/out"),
+        submit("--input disk/text --output out"),
+    )) else {
+        return;
+    };
+    let results = answer.json_lines();
+    let errors: Vec<String> = results.iter().map(|result| text(&result["error"])).collect();
+    assert!(errors[0].contains("disk/out is not seen here"), "{errors:?}");
+    assert!(errors[1].contains("disk/text"), "{errors:?}");
+    for error in &errors {
+        assert!(error.contains("(at worker ") && error.contains(", process "), "{error}");
+    }
+    assert!(!sandbox.path("disk/out").exists() && !sandbox.path("out").exists());
+}

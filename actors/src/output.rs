@@ -20,6 +20,7 @@ mod leftovers;
 mod listing;
 mod manifest;
 mod prepare;
+mod probe;
 mod publish;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ pub(crate) use self::{
     error::OutputError,
     hidden_directories::{HiddenDirectory, hidden_directory_of},
     leftovers::{highest_staged, is_publishing, remove_staging, staging_directories},
+    probe::check_seen,
 };
 
 /// Publishes the files of one run. Its calls block on the disk: use it on a thread of its own.

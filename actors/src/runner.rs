@@ -10,7 +10,7 @@ use actix::{Message, Recipient};
 use regrow_protocol::{ExecutionAttemptId, FinishRecord, Split, TaskDeployment, TaskFailure};
 use regrow_shuffle::{DataDirectory, RemoteReads};
 
-use crate::{ledger::Ledgers, task::TaskFactory};
+use crate::{ledger::Ledgers, task::TaskFactory, worker::WorkerPlace};
 
 pub use lock_step::LockStep;
 pub use slot_threads::{SlotThreads, ThreadsEnded};
@@ -71,6 +71,8 @@ pub struct Equipment {
     pub directory: Arc<DataDirectory>,
     /// How inputs of other hosts are read; none where all are on this one.
     pub remote: Option<Arc<RemoteReads>>,
+    /// Where the worker is; none where there is but one place.
+    pub place: Option<WorkerPlace>,
     pub(crate) ledgers: Ledgers,
 }
 
@@ -80,9 +82,18 @@ impl Equipment {
         factory: Arc<dyn TaskFactory>,
         directory: Arc<DataDirectory>,
         remote: Option<RemoteReads>,
+        place: Option<WorkerPlace>,
     ) -> Self {
         let remote = remote.map(Arc::new);
-        Self { factory, directory, remote, ledgers: Ledgers::default() }
+        Self { factory, directory, remote, place, ledgers: Ledgers::default() }
+    }
+
+    /// A failure with its place, where there are several.
+    fn placed(&self, failure: TaskFailure) -> TaskFailure {
+        match &self.place {
+            Some(place) => place.of(failure),
+            None => failure,
+        }
     }
 }
 

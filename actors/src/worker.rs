@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 pub(crate) mod bench;
+mod place;
 mod sharing;
 mod worker_directories;
 
@@ -14,7 +15,7 @@ use regrow_runtime::WorkerTimeouts;
 use regrow_shuffle::DiskError;
 use thiserror::Error;
 
-pub use self::{sharing::Sharing, worker_directories::WorkerDirectories};
+pub use self::{place::WorkerPlace, sharing::Sharing, worker_directories::WorkerDirectories};
 use crate::{
     gateway::{MasterGateway, WorkerConnected},
     runner::{Equipment, LockStep, RunnerKind, SlotThreads, ThreadsEnded},
@@ -98,6 +99,7 @@ pub fn spawn_worker(config: WorkerConfig) -> Result<SpawnedWorker, WorkerError> 
         master: master.clone(),
         file_thread,
     })?;
+    let place = sharing.address.map(|_| WorkerPlace::here(worker));
     let (data_directory, keeper) = (directories.id(), directories.keeper());
     let identity = WorkerDescription {
         worker,
@@ -114,7 +116,7 @@ pub fn spawn_worker(config: WorkerConfig) -> Result<SpawnedWorker, WorkerError> 
         shuffle_service: shuffle_service.clone().recipient(),
         watchers: [watcher, shuffle_service.clone().recipient()],
     };
-    let equipment = Arc::new(Equipment::new(factory, directories.into_own(), sharing.reads));
+    let equipment = Arc::new(Equipment::new(factory, directories.into_own(), sharing.reads, place));
     let mut threads_ended = None;
     let task_executor = TaskExecutor::start(config, |events| match runner {
         RunnerKind::LockStep => Box::new(LockStep::new(equipment, events)),

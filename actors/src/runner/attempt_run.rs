@@ -17,6 +17,7 @@ use tracing::warn;
 use super::Equipment;
 use crate::{
     ledger::{Ledger, LedgerError, LedgerMark},
+    output::check_seen,
     task::{Step, Task, TaskContext},
     task_context::{AttemptContext, Wait},
     user_code::guarded,
@@ -80,7 +81,7 @@ impl AttemptRun {
         let ended = match guarded(|| self.work()) {
             Ok(Worked::Sealed(record)) => Ok(record),
             Ok(Worked::Waits(wait)) => return wait,
-            Err(failure) => Err(failure),
+            Err(failure) => Err(self.equipment.placed(failure)),
         };
         // What a task holds is user code, too: its first failure is told, not one while cleaning up.
         let stage = mem::replace(&mut self.stage, Stage::Over);
@@ -135,6 +136,7 @@ impl AttemptRun {
             ledger.mark(&self.attempt, LedgerMark::Start).map_err(failure)?;
             self.ledger = Some(ledger);
         }
+        check_seen(self.attempt.run, &deployment.sinks)?;
         let (directory, remote) = (&self.equipment.directory, self.equipment.remote.clone());
         let cancelled = Arc::clone(&self.cancelled);
         let context = AttemptContext::open(deployment, directory, remote, cancelled)?;

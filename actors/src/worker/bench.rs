@@ -114,8 +114,14 @@ impl Bench {
         timeout(PATIENCE, self.inbox.recv()).await.expect("a message").expect("an open inbox")
     }
 
+    /// Whether nothing more was said, but of commands that were refused.
     pub(crate) fn hears_nothing_more(&mut self) -> bool {
-        self.inbox.try_recv().is_err()
+        loop {
+            match self.inbox.try_recv() {
+                Ok(ToJobMaster::CommandRefused { .. }) => {}
+                other => return other.is_err(),
+            }
+        }
     }
 
     pub(crate) async fn hear_finish(&mut self) -> FinishRecord {
