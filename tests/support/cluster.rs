@@ -52,7 +52,11 @@ pub(crate) fn task_managers(sandbox: &Sandbox, count: usize, flags: &str) -> Vec
 /// Waits until nothing of any run is left on the disk of the cluster but archives (P5).
 pub(crate) fn wait_until_clean(sandbox: &Sandbox) {
     sandbox.wait_until("no partition and no temporary file is left", |sandbox| {
-        let shuffle = sandbox.files("cluster/shuffle", "/");
+        let places = ["cluster", "host0", "host1", "host2"];
+        let shuffle: Vec<_> = places
+            .iter()
+            .flat_map(|place| sandbox.files(&format!("{place}/shuffle"), "/"))
+            .collect();
         let stays = ["lock", ".lock", "service.json", "term"];
         shuffle.iter().all(|path| stays.iter().any(|name| path.ends_with(name)))
     });
