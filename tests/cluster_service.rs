@@ -25,6 +25,7 @@ const WRITER: &str = "-D shuffle-service.type=stand-alone";
 fn service(sandbox: &Sandbox) -> Running {
     let mut service = sandbox.start(&format!("shuffle-service {DATA}"));
     service.until("it keeps a directory", |line| line.starts_with("keeping partitions"));
+    service.until("it listens", |line| line.starts_with("listening on "));
     service
 }
 
@@ -142,10 +143,12 @@ fn words_are_counted_once_although_whoever_counted_them_died() {
 fn one_service_keeps_a_directory_and_notices_which_of_its_writers_died() {
     let sandbox = Sandbox::new();
     let mut first = sandbox.start(&format!("REGROW_LOG=info shuffle-service {DATA}"));
-    first.until("it keeps a directory", |line| line.starts_with("keeping partitions"));
+    first.until("it listens", |line| line.starts_with("listening on "));
+    let address = cluster::address(&first);
     let second = sandbox.regrow(&format!("shuffle-service {DATA}"));
     assert_eq!(second.code, Some(2), "{}", second.err);
-    assert!(second.err.contains(&format!("process {}", first.id())), "{}", second.err);
+    let named = format!("process {} at {address}", first.id());
+    assert!(second.err.contains(&named), "{}", second.err);
     let places = |sandbox: &Sandbox| sandbox.files("cluster/shuffle", "/writers/").len();
     let mut workers = task_managers(&sandbox, 2, WRITER);
     for worker in &mut workers {

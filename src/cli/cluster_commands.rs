@@ -150,14 +150,17 @@ pub(crate) fn shuffle_service(
         factory: Arc::new(ProgramFactory::new(jobs)),
     };
     let stop = stop_signal()?;
+    let mut kept = None;
     let ended = service.run(&stop, |news| match news {
+        ShuffleServiceNews::Listening(address) if flags.json => {
+            let line = json!({ "data_directory": kept, "address": address });
+            console.result_at_once(&line.to_string());
+        }
         ShuffleServiceNews::Listening(address) => {
             console.say(&format!("listening on {address}"));
         }
-        ShuffleServiceNews::Keeps { data_directory } if flags.json => {
-            console.result_at_once(&json!({ "data_directory": data_directory }).to_string());
-        }
         ShuffleServiceNews::Keeps { data_directory } => {
+            kept = Some(data_directory);
             console.say(&format!("keeping partitions in data directory {data_directory}"));
         }
     });

@@ -138,6 +138,7 @@ impl WorkerProcess {
             },
             &io,
         )?;
+        self.directories.note_address(port.address()).map_err(ClusterError::DataDirectory)?;
         let shuffle_address = Some(port.address());
         let description = WorkerDescription { shuffle_address, ..description };
         let link =

@@ -1,6 +1,6 @@
 //! The data directories of one worker.
 
-use std::{collections::VecDeque, path::Path, sync::Arc};
+use std::{collections::VecDeque, net::SocketAddr, path::Path, sync::Arc};
 
 use regrow_protocol::{DataDirectoryId, PartitionKeeper, WorkerId};
 use regrow_runtime::with_causes;
@@ -82,6 +82,17 @@ impl WorkerDirectories {
             taken_over: Vec::new(),
             standing: Standing::OfWorker,
         }))
+    }
+
+    /// Says where a stand-alone shuffle service listens, for those who look at its files.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub(crate) fn note_address(&self, address: SocketAddr) -> Result<(), DirectoryError> {
+        match self.standing {
+            Standing::OfWorker => Ok(()),
+            Standing::StandAlone { .. } => Ok(self.own.note_life(Some(address.to_string()))?),
+        }
     }
 
     /// Who answers for what is written there.
