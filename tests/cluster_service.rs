@@ -15,19 +15,8 @@ mod cluster;
 
 use std::fs;
 
-use cluster::{DATA, leader, task_managers, wait_until_clean};
+use cluster::{DATA, WRITER, leader, shuffle_service, task_managers, wait_until_clean};
 use sandbox::{Running, Sandbox, assert_finished_stays_finished, count};
-
-/// What makes a `TaskManager` one that writes for a shuffle service.
-const WRITER: &str = "-D shuffle-service.type=stand-alone";
-
-/// Starts a shuffle service and waits until it keeps its directory.
-fn service(sandbox: &Sandbox) -> Running {
-    let mut service = sandbox.start(&format!("shuffle-service {DATA}"));
-    service.until("it keeps a directory", |line| line.starts_with("keeping partitions"));
-    service.until("it listens", |line| line.starts_with("listening on "));
-    service
-}
 
 /// Starts a job of two stages and a last task.
 fn submit(sandbox: &Sandbox, flags: &str) -> Running {
@@ -55,7 +44,7 @@ fn no_finished_task_runs_again_when_all_task_managers_die_with_the_job_manager()
     }
     let mut master = leader(&sandbox, "");
     let submit = submit(&sandbox, "");
-    let service = service(&sandbox);
+    let service = shuffle_service(&sandbox, "");
     for (stage, starts) in [(0, 6), (1, 4)] {
         sandbox.wait_for_starts("ledger", stage, starts);
         master.kill();
@@ -75,17 +64,17 @@ fn no_finished_task_runs_again_when_all_task_managers_die_with_the_job_manager()
 #[test]
 fn a_service_that_is_killed_or_stopped_comes_back_with_all_that_it_kept() {
     let sandbox = Sandbox::new();
-    let first = service(&sandbox);
+    let first = shuffle_service(&sandbox, "");
     let _master = leader(&sandbox, "");
     let _workers = task_managers(&sandbox, 2, WRITER);
     let submit = submit(&sandbox, "");
     sandbox.wait_for_starts("ledger", 0, 5);
     first.kill();
-    let second = service(&sandbox);
+    let second = shuffle_service(&sandbox, "");
     sandbox.wait_for_starts("ledger", 1, 3);
     second.signal("TERM");
     assert_eq!(second.wait(), Some(0));
-    let third = service(&sandbox);
+    let third = shuffle_service(&sandbox, "");
     assert_eq!(submit.wait(), Some(0));
     assert_each_ran_once(&sandbox);
     drop(third);
@@ -94,7 +83,7 @@ fn a_service_that_is_killed_or_stopped_comes_back_with_all_that_it_kept() {
 #[test]
 fn rule_4_7_what_a_lost_service_kept_runs_again_only_if_it_stays_away() {
     let sandbox = Sandbox::new();
-    let first = service(&sandbox);
+    let first = shuffle_service(&sandbox, "");
     let grace = "-D taskmanager.reconnect-grace=100ms";
     let _master = leader(&sandbox, grace);
     let _workers = task_managers(&sandbox, 2, WRITER);
@@ -105,7 +94,7 @@ fn rule_4_7_what_a_lost_service_kept_runs_again_only_if_it_stays_away() {
         let status = sandbox.fine(&format!("status J --json {DATA}")).json();
         status["waiting_for"] == "shuffle service"
     });
-    let _second = service(&sandbox);
+    let _second = shuffle_service(&sandbox, "");
     assert_eq!(submit.wait(), Some(0));
     assert_each_ran_once(&sandbox);
 }
@@ -119,7 +108,7 @@ fn words_are_counted_once_although_whoever_counted_them_died() {
     for part in 0..6 {
         fs::write(sandbox.path(&format!("in/{part}")), &text).expect("it can be written");
     }
-    let service = service(&sandbox);
+    let service = shuffle_service(&sandbox, "");
     let master = leader(&sandbox, "");
     let workers = task_managers(&sandbox, 2, WRITER);
     let submit = sandbox.start(&format!(
@@ -142,8 +131,7 @@ fn words_are_counted_once_although_whoever_counted_them_died() {
 #[test]
 fn one_service_keeps_a_directory_and_notices_which_of_its_writers_died() {
     let sandbox = Sandbox::new();
-    let mut first = sandbox.start(&format!("REGROW_LOG=info shuffle-service {DATA}"));
-    first.until("it listens", |line| line.starts_with("listening on "));
+    let mut first = shuffle_service(&sandbox, "");
     let address = cluster::address(&first);
     let second = sandbox.regrow(&format!("shuffle-service {DATA}"));
     assert_eq!(second.code, Some(2), "{}", second.err);
