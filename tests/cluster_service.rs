@@ -15,8 +15,19 @@ mod cluster;
 
 use std::fs;
 
-use cluster::{DATA, WRITER, leader, shuffle_service, task_managers, wait_until_clean};
+use cluster::{DATA, leader, task_managers, wait_until_clean};
 use sandbox::{Running, Sandbox, assert_finished_stays_finished, count};
+
+/// What makes a `TaskManager` one that writes for a shuffle service.
+const WRITER: &str = "-D shuffle-service.type=stand-alone";
+
+/// Starts a shuffle service with further `flags`, and waits until it keeps its directory and listens.
+fn shuffle_service(sandbox: &Sandbox, flags: &str) -> Running {
+    let mut service = sandbox.start(&format!("REGROW_LOG=info shuffle-service {DATA} {flags}"));
+    service.until("it keeps a directory", |line| line.starts_with("keeping partitions"));
+    service.until("it listens", |line| line.starts_with("listening on "));
+    service
+}
 
 /// Starts a job of two stages and a last task.
 fn submit(sandbox: &Sandbox, flags: &str) -> Running {

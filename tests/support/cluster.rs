@@ -49,17 +49,6 @@ pub(crate) fn task_managers(sandbox: &Sandbox, count: usize, flags: &str) -> Vec
     (0..count).map(|_| task_manager(sandbox, flags)).collect()
 }
 
-/// What makes a `TaskManager` one that writes for a shuffle service.
-pub(crate) const WRITER: &str = "-D shuffle-service.type=stand-alone";
-
-/// Starts a shuffle service with further `flags`, and waits until it keeps its directory and listens.
-pub(crate) fn shuffle_service(sandbox: &Sandbox, flags: &str) -> Running {
-    let mut service = sandbox.start(&format!("REGROW_LOG=info shuffle-service {DATA} {flags}"));
-    service.until("it keeps a directory", |line| line.starts_with("keeping partitions"));
-    service.until("it listens", |line| line.starts_with("listening on "));
-    service
-}
-
 /// Waits until nothing of any run is left on the disk of the cluster but archives (P5).
 pub(crate) fn wait_until_clean(sandbox: &Sandbox) {
     sandbox.wait_until("no partition and no temporary file is left", |sandbox| {
