@@ -11,7 +11,9 @@ use std::{
 fn example() -> PathBuf {
     let profile = Path::new(env!("CARGO_BIN_EXE_regrow")).parent().expect("a directory");
     let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--offline", "--example", "custom_source", "--target-dir"]);
+    // With the features that the whole workspace asks for, or all of it would be built again.
+    build.args(["build", "--quiet", "--offline", "--workspace", "--example", "custom_source"]);
+    build.arg("--target-dir");
     build.arg(profile.parent().expect("a directory"));
     if profile.ends_with("release") {
         build.arg("--release");
