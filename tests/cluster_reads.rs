@@ -14,10 +14,10 @@ mod sandbox;
 #[path = "support/cluster.rs"]
 mod cluster;
 
-use std::fs;
+use std::{fs, net::TcpListener};
 
 use cluster::{DATA, address, leader};
-use sandbox::{Running, Sandbox, count};
+use sandbox::{Running, Sandbox, assert_finished_stays_finished, count};
 
 /// So many tasks that each host has some of each stage.
 const TASKS: &str = "-D execution.batch.adaptive.auto-parallelism.default-source-parallelism=12 \
@@ -120,6 +120,24 @@ fn rule_4_7_a_host_that_restarts_elsewhere_lost_nothing() {
     let of_first = |line: &&sandbox::LedgerLine| line.subtask.is_some_and(|(stage, _)| stage == 0);
     let first: Vec<_> = ledger.into_iter().filter(|line| of_first(&line)).collect();
     assert_eq!((count(&first, "start"), count(&first, "end")), (4, 4), "{first:#?}");
+}
+
+#[test]
+fn rule_4_5_workers_that_know_an_old_address_only_are_called_by_the_next_leader() {
+    let Hosts { sandbox, leader: first, settings } = Hosts::new("");
+    let old = address(&first);
+    let hosts = Hosts { sandbox, leader: first, settings };
+    let _b = hosts.task_manager("b");
+    let submit = hosts.submit("stages --stage 6x300ms --stage 2x0s --ledger ledger");
+    hosts.sandbox.wait_for_starts("ledger", 0, 3);
+    let Hosts { sandbox, leader: first, .. } = hosts;
+    // Nobody else may listen there, so that the next leader is elsewhere.
+    first.kill();
+    let _taken = TcpListener::bind(&old);
+    let second = leader(&sandbox, settings);
+    assert_ne!(address(&second), old);
+    assert_eq!(submit.wait(), Some(0));
+    assert_finished_stays_finished(&sandbox.ledger("ledger"));
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod pages;
 mod remote_worker;
 mod shuffle_service_role;
 mod task_manager;
+mod worker_dialer;
 mod worker_process;
 
 pub use self::{
@@ -42,4 +43,5 @@ pub(crate) use self::{
     client_session::JobsListed,
     gate::{WorkerDisconnected, WorkerLeaving},
     leader_lock::LeaderPlace,
+    worker_dialer::DialWorkers,
 };

@@ -26,7 +26,7 @@ use std::{
     sync::Arc,
 };
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, Recipient};
 use regrow_protocol::{
     Envelope, Epoch, JobId, RunId, RunStanding, ToJobMaster, ToTaskExecutor, WorkerId,
 };
@@ -52,6 +52,7 @@ pub(crate) use self::{
 };
 use crate::{
     archive::Archive,
+    cluster::DialWorkers,
     effects::EffectRunner,
     gateway::{Post, WorkerConnected},
     job_master::KillMaster,
@@ -100,6 +101,23 @@ pub(crate) struct Dispatcher {
     workers: BTreeMap<WorkerId, WorkerConnected>,
     /// Those of them that are about to stop.
     leaving: BTreeSet<WorkerId>,
+    /// Who calls former workers.
+    dialer: Option<Recipient<DialWorkers>>,
+}
+
+/// Have former workers called by this one.
+pub(crate) struct UseDialer(pub(crate) Recipient<DialWorkers>);
+
+impl Message for UseDialer {
+    type Result = ();
+}
+
+impl Handler<UseDialer> for Dispatcher {
+    type Result = ();
+
+    fn handle(&mut self, UseDialer(dialer): UseDialer, _: &mut Self::Context) {
+        self.dialer = Some(dialer);
+    }
 }
 
 /// What is next for a run.
@@ -141,6 +159,7 @@ impl Dispatcher {
             ended: EndedRuns::default(),
             workers: BTreeMap::new(),
             leaving: BTreeSet::new(),
+            dialer: None,
         }
     }
 

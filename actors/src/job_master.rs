@@ -401,6 +401,10 @@ impl Actor for JobMaster {
         };
         match begun {
             Ok((job, decision)) => {
+                let addresses = job.former_addresses();
+                if !addresses.is_empty() {
+                    self.tell(News::FormerWorkers { addresses });
+                }
                 self.job = Some(job);
                 self.carry_out(decision, ctx);
             }

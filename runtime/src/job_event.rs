@@ -1,6 +1,6 @@
 //! What a run records.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use regrow_protocol::{
     DataDirectoryId, Epoch, ExecutionAttemptId, ExecutionVertexId, FinishRecord, JobId,
@@ -46,6 +46,9 @@ pub enum JobEvent {
         /// The life of the stand-alone shuffle service that keeps them; it counts as used, too.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shuffle_service: Option<WorkerId>,
+        /// Where they listen: the next life calls them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        addresses: Vec<SocketAddr>,
     },
     /// A worker will not come back.
     WorkerLost {

@@ -56,7 +56,7 @@ pub(crate) fn event_line(stored: &StoredEvent) -> String {
         JobEvent::JobVertexInitialized { vertex, plan } => {
             format!("JobVertexInitialized: stage {vertex}, parallelism {}", plan.parallelism)
         }
-        JobEvent::WorkerUsed { worker, data_directory: _, shuffle_service } => {
+        JobEvent::WorkerUsed { worker, data_directory: _, shuffle_service, addresses: _ } => {
             let kept =
                 shuffle_service.map(|service| format!(", kept by shuffle service {service}"));
             format!("WorkerUsed: {worker}{}", kept.unwrap_or_default())

@@ -47,8 +47,8 @@ pub(crate) struct Caller {
     pub(crate) stream: TcpStream,
     /// What was read beyond the `Hello`.
     pub(crate) read: BytesMut,
-    /// Given back when the connection ends.
-    pub(crate) permit: tokio::sync::OwnedSemaphorePermit,
+    /// Given back when the connection ends; none of whom this side called.
+    pub(crate) permit: Option<tokio::sync::OwnedSemaphorePermit>,
 }
 
 /// Takes connections until it is dropped.
@@ -128,7 +128,7 @@ async fn greet(
     match handshake(&mut stream, &ours, config.limits).await {
         Ok((hello, read)) => {
             let role = hello.role;
-            (config.arrived)(Caller { peer, role, stream, read, permit });
+            (config.arrived)(Caller { peer, role, stream, read, permit: Some(permit) });
         }
         Err(error) => info!(%peer, error = %with_causes(&error), "a connection is refused"),
     }

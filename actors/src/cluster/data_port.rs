@@ -1,12 +1,14 @@
-//! The port of a worker: where other hosts read its partitions.
+//! The port of a worker: where other hosts read its partitions, and leaders call that it may not
+//! know.
 
 use std::{
     io,
     net::{IpAddr, SocketAddr},
     ops::RangeInclusive,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
+use actix::Recipient;
 use regrow_protocol::{Hello, Role, WorkerDescription};
 use regrow_runtime::with_causes;
 use regrow_shuffle::{PartitionServer, RemoteReads, ServerLimits};
@@ -16,6 +18,7 @@ use tracing::{info, warn};
 use super::{
     ClusterError, ClusterIdentity,
     acceptor::{Acceptor, AcceptorConfig, Caller},
+    master_link::MasterCalled,
 };
 use crate::{
     net::LinkLimits,
@@ -39,6 +42,7 @@ pub(crate) struct DataPort {
     /// What others are told.
     address: SocketAddr,
     server: Arc<PartitionServer>,
+    masters: Arc<OnceLock<Recipient<MasterCalled>>>,
 }
 
 /// What a port is told at its start.
@@ -87,7 +91,9 @@ impl DataPort {
         let kept = directories.served();
         let kept = kept.iter().map(|directory| &**directory);
         let server = Arc::new(PartitionServer::new(kept, ServerLimits::default()));
+        let masters = Arc::<OnceLock<Recipient<MasterCalled>>>::default();
         let (serving, telling) = (Arc::clone(&server), place.clone());
+        let calling = Arc::clone(&masters);
         let hello = move |bound: SocketAddr| {
             let shuffle_address = Some(telling.told(bound));
             let worker = WorkerDescription { shuffle_address, ..worker };
@@ -98,11 +104,17 @@ impl DataPort {
             ports: place.ports.clone(),
             limits,
             hello: Arc::new(hello),
-            arrived: Arc::new(move |caller| receive(&serving, caller)),
+            arrived: Arc::new(move |caller| receive(&serving, calling.get(), caller)),
         };
         let acceptor = Acceptor::start(config, io).map_err(ClusterError::Listen)?;
         let address = place.told(acceptor.address());
-        Ok(Self { acceptor, address, server })
+        Ok(Self { acceptor, address, server, masters })
+    }
+
+    /// Has leaders that call passed on; those that call before are sent away.
+    pub(crate) fn pass_on(&self, masters: Recipient<MasterCalled>) {
+        // Said once.
+        let _ = self.masters.set(masters);
     }
 
     /// Where it listens.
@@ -128,23 +140,32 @@ impl Drop for DataPort {
     }
 }
 
-fn receive(server: &Arc<PartitionServer>, caller: Caller) {
-    let Caller { peer, role, stream, read, permit } = caller;
-    match role {
-        Role::PartitionReader => {
-            let taken =
-                stream.into_std().and_then(|stream| server.serve(stream, read.to_vec(), permit));
-            if let Err(error) = taken {
-                warn!(%peer, error = %with_causes(&error), "a reader of partitions is sent away");
-            }
+fn receive(
+    server: &Arc<PartitionServer>,
+    masters: Option<&Recipient<MasterCalled>>,
+    caller: Caller,
+) {
+    match (&caller.role, masters) {
+        (Role::PartitionReader, _) => serve(server, caller),
+        (Role::JobManager, Some(masters)) => masters.do_send(MasterCalled(caller)),
+        (
+            Role::JobManager
+            | Role::Standby { .. }
+            | Role::TaskManager(_)
+            | Role::ShuffleService(_)
+            | Role::Client,
+            _,
+        ) => {
+            info!(peer = %caller.peer, "only readers and leaders have something to say here");
         }
-        Role::JobManager
-        | Role::Standby { .. }
-        | Role::TaskManager(_)
-        | Role::ShuffleService(_)
-        | Role::Client => {
-            info!(%peer, "only readers of partitions have something to say here");
-        }
+    }
+}
+
+fn serve(server: &Arc<PartitionServer>, caller: Caller) {
+    let Caller { peer, stream, read, permit, role: _ } = caller;
+    let taken = stream.into_std().and_then(|stream| server.serve(stream, read.to_vec(), permit));
+    if let Err(error) = taken {
+        warn!(%peer, error = %with_causes(&error), "a reader of partitions is sent away");
     }
 }
 

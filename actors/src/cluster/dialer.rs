@@ -7,6 +7,7 @@ use regrow_protocol::{Hello, Role};
 use regrow_runtime::with_causes;
 use tokio::{
     net::TcpStream,
+    sync::OwnedSemaphorePermit,
     time::{sleep, timeout},
 };
 use tracing::{debug, info};
@@ -40,6 +41,8 @@ pub(crate) struct Dialed {
     pub(crate) address: String,
     pub(crate) stream: TcpStream,
     pub(crate) read: BytesMut,
+    /// Given back when the connection ends; none of one that this side made.
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Tries all addresses until one leads.
@@ -95,7 +98,9 @@ async fn knock(config: &DialerConfig, address: &str) -> Result<Answer, String> {
         .await
         .map_err(|error| with_causes(&error))?;
     match hello.role {
-        Role::JobManager => Ok(Answer::Leads(Dialed { address: address.to_owned(), stream, read })),
+        Role::JobManager => {
+            Ok(Answer::Leads(Dialed { address: address.to_owned(), stream, read, permit: None }))
+        }
         Role::Standby { leader } => Ok(Answer::Stands { leader }),
         Role::TaskManager(_) | Role::ShuffleService(_) | Role::Client | Role::PartitionReader => {
             Err("whoever listens there is no JobManager".to_owned())

@@ -11,7 +11,7 @@ use std::{
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, Recipient};
 use regrow_protocol::{
-    FromWorker, PartitionKeeper, Role, ToJobMaster, WorkerDescription, WorkerId, decode,
+    FromWorker, Hello, PartitionKeeper, Role, ToJobMaster, WorkerDescription, WorkerId, decode,
 };
 use regrow_runtime::with_causes;
 use tokio::runtime::Handle;
@@ -21,6 +21,7 @@ use super::{
     acceptor::Caller,
     client_session::{ClientGone, ClientSession, Said},
     remote_worker::{LinkClosed, RemoteWorker},
+    worker_dialer::{CALL_PAUSE, CallList, DialWorkers, call_worker},
 };
 use crate::{
     dispatcher::Dispatcher,
@@ -36,6 +37,8 @@ use crate::{
 pub(crate) struct Gate {
     config: GateConfig,
     workers: BTreeMap<WorkerId, Present>,
+    /// Former workers that may not know who leads.
+    to_call: CallList,
     /// Counts connections, so that the end of an old one is told from that of its successor.
     connections: u64,
 }
@@ -44,6 +47,8 @@ pub(crate) struct Gate {
 pub(crate) struct GateConfig {
     pub(crate) limits: LinkLimits,
     pub(crate) reconnect_grace: Duration,
+    /// What this process says first to workers that it calls.
+    pub(crate) hello: Hello,
     /// Where sockets are read and written.
     pub(crate) io: Handle,
     /// Where reports go.
@@ -94,6 +99,13 @@ impl Message for WorkerLeaving {
     type Result = ();
 }
 
+/// A worker that was called takes this process for its leader.
+struct WorkerAnswered(Caller);
+
+impl Message for WorkerAnswered {
+    type Result = ();
+}
+
 /// A connection ended.
 struct ConnectionEnded {
     worker: WorkerId,
@@ -108,7 +120,26 @@ impl Message for ConnectionEnded {
 impl Gate {
     /// A gate through which nobody has come yet.
     pub(crate) fn new(config: GateConfig) -> Self {
-        Self { config, workers: BTreeMap::new(), connections: 0 }
+        Self { config, workers: BTreeMap::new(), to_call: CallList::default(), connections: 0 }
+    }
+
+    /// Calls former workers that are not here, again and again.
+    fn call_workers(&mut self, ctx: &mut Context<Self>) {
+        let open = self.workers.values().filter(|present| present.open);
+        let here = open.filter_map(|present| present.description.shuffle_address).collect();
+        let addresses = self.to_call.next_round(&here);
+        if addresses.is_empty() {
+            return;
+        }
+        for address in addresses {
+            let (hello, limits) = (self.config.hello.clone(), self.config.limits);
+            let this = ctx.address();
+            let answered = move |caller| this.do_send(WorkerAnswered(caller));
+            self.config.io.spawn(async move {
+                call_worker(address, &hello, limits).await.map(answered);
+            });
+        }
+        ctx.run_later(CALL_PAUSE, Self::call_workers);
     }
 
     fn let_in(&mut self, description: WorkerDescription, caller: Caller, ctx: &mut Context<Self>) {
@@ -228,6 +259,29 @@ impl Handler<CallerArrived> for Gate {
             }
             Role::Client => self.serve(caller),
         }
+    }
+}
+
+impl Handler<DialWorkers> for Gate {
+    type Result = ();
+
+    fn handle(&mut self, DialWorkers(addresses): DialWorkers, ctx: &mut Self::Context) {
+        if self.to_call.add(addresses) {
+            ctx.run_later(CALL_PAUSE, Self::call_workers);
+        }
+    }
+}
+
+impl Handler<WorkerAnswered> for Gate {
+    type Result = ();
+
+    fn handle(&mut self, WorkerAnswered(caller): WorkerAnswered, ctx: &mut Self::Context) {
+        let (Role::TaskManager(description) | Role::ShuffleService(description)) = caller.role
+        else {
+            return;
+        };
+        // The worker has given up the connection that it had made, if it had.
+        self.let_in(description, caller, ctx);
     }
 }
 

@@ -23,7 +23,7 @@ use super::{
     leader_lock::{LeaderLock, LeaderPlace},
 };
 use crate::{
-    dispatcher::{Dispatcher, DispatcherConfig, HandOver, RecoverAll},
+    dispatcher::{Dispatcher, DispatcherConfig, HandOver, RecoverAll, UseDialer},
     effects::EffectRunner,
     net::LinkLimits,
     resource_manager::ResourceManager,
@@ -191,7 +191,10 @@ impl Leading {
         let (stop, stopped) = oneshot::channel();
         let (started, starts) = mpsc::channel();
         let dispatcher = (manager.data_directory.clone(), Arc::clone(&manager.factory));
-        let gate = (manager.limits(), manager.options.reconnect_grace, io.clone());
+        let grace = manager.options.reconnect_grace;
+        let ClusterIdentity { cluster_id, registry } = manager.identity.clone();
+        let hello = Hello::new(cluster_id, Some(registry), Role::JobManager);
+        let gate = (manager.limits(), grace, hello, io.clone());
         let door = Arc::clone(door);
         let serve = move || {
             let system = System::new();
@@ -228,7 +231,7 @@ impl Leading {
 
 fn start_actors(
     (data_directory, factory): (PathBuf, Arc<dyn TaskFactory>),
-    (limits, reconnect_grace, io): (LinkLimits, std::time::Duration, Handle),
+    (limits, reconnect_grace, hello, io): (LinkLimits, std::time::Duration, Hello, Handle),
     store: SharedStore,
 ) -> (Addr<Dispatcher>, Addr<Gate>) {
     let dispatcher = Dispatcher::new(DispatcherConfig {
@@ -240,10 +243,10 @@ fn start_actors(
         noted: None,
     })
     .start();
-    dispatcher.do_send(RecoverAll);
     let gate = Gate::new(GateConfig {
         limits,
         reconnect_grace,
+        hello,
         io,
         reports: dispatcher.clone().recipient(),
         connected: dispatcher.clone().recipient(),
@@ -256,5 +259,8 @@ fn start_actors(
         effects: EffectRunner::Threads,
     })
     .start();
+    // Before the first run comes back that may name former workers.
+    dispatcher.do_send(UseDialer(gate.clone().recipient()));
+    dispatcher.do_send(RecoverAll);
     (dispatcher, gate)
 }

@@ -7,10 +7,13 @@ use regrow_protocol::{
     FromWorker, ToJobMaster, ToShuffleService, ToTaskExecutor, ToWorker, decode, encode,
 };
 use regrow_runtime::with_causes;
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, task::JoinHandle};
 use tracing::{debug, error, info};
 
-use super::dialer::{Dialed, DialerConfig, dial};
+use super::{
+    acceptor::Caller,
+    dialer::{Dialed, DialerConfig, dial},
+};
 use crate::{
     gateway::{Gateway, Post},
     net::{Link, LinkEnd, LinkLimits, link},
@@ -25,6 +28,10 @@ pub(crate) struct MasterLink {
     io: Handle,
     behind: Option<Behind>,
     link: Option<Link>,
+    /// Number of the newest connection, so that the end of an older one is told from its.
+    connection: u64,
+    /// Looks for the leader, while there is no connection.
+    looking: Option<JoinHandle<()>>,
     /// Whether the worker is about to stop, which each leader is told first of all.
     leaving: bool,
 }
@@ -73,8 +80,18 @@ impl Message for Found {
     type Result = ();
 }
 
-/// The connection ended.
-struct Ended(LinkEnd);
+/// A leader called, which this worker may not have found.
+pub(crate) struct MasterCalled(pub(crate) Caller);
+
+impl Message for MasterCalled {
+    type Result = ();
+}
+
+/// A connection ended.
+struct Ended {
+    connection: u64,
+    end: LinkEnd,
+}
 
 impl Message for Ended {
     type Result = ();
@@ -84,15 +101,25 @@ impl MasterLink {
     /// A link that looks for the leader as soon as it knows its worker.
     pub(crate) fn new(config: MasterLinkConfig) -> Self {
         let MasterLinkConfig { dialer, limits, io } = config;
-        Self { config: Arc::new(dialer), limits, io, behind: None, link: None, leaving: false }
+        Self {
+            config: Arc::new(dialer),
+            limits,
+            io,
+            behind: None,
+            link: None,
+            connection: 0,
+            looking: None,
+            leaving: false,
+        }
     }
 
-    fn look(&self, ctx: &Context<Self>) {
+    fn look(&mut self, ctx: &Context<Self>) {
         let (config, this) = (Arc::clone(&self.config), ctx.address());
-        self.io.spawn(async move {
+        let looking = self.io.spawn(async move {
             let failed = |address: &str, reason: &str| debug!(address, reason, "no leader there");
             this.do_send(Found(dial(&config, failed).await));
         });
+        self.looking = Some(looking);
     }
 
     fn say(&self, message: &FromWorker) {
@@ -107,6 +134,8 @@ impl MasterLink {
         let Some(behind) = self.behind.clone() else { return };
         let (link, task) = link(self.limits);
         self.link = Some(link);
+        self.connection += 1;
+        let connection = self.connection;
         if self.leaving {
             self.say(&FromWorker::Leaving);
         }
@@ -116,7 +145,9 @@ impl MasterLink {
             let hear = |frame: &[u8]| {
                 decode(frame).map(|said| behind.hear(said)).map_err(|error| with_causes(&error))
             };
-            this.do_send(Ended(task.run(dialed.stream, dialed.read, hear).await));
+            let end = task.run(dialed.stream, dialed.read, hear).await;
+            drop(dialed.permit);
+            this.do_send(Ended { connection, end });
         });
     }
 }
@@ -138,14 +169,37 @@ impl Handler<Found> for MasterLink {
     type Result = ();
 
     fn handle(&mut self, Found(dialed): Found, ctx: &mut Self::Context) {
-        self.talk(dialed, ctx);
+        // A leader may have called meanwhile: of two connections that of the worker is closed.
+        if self.link.is_none() {
+            self.talk(dialed, ctx);
+        }
+    }
+}
+
+impl Handler<MasterCalled> for MasterLink {
+    type Result = ();
+
+    fn handle(&mut self, MasterCalled(caller): MasterCalled, ctx: &mut Self::Context) {
+        let Some(behind) = &self.behind else { return };
+        info!(leader = %caller.peer, "a leader called");
+        if let Some(looking) = self.looking.take() {
+            looking.abort();
+        }
+        if self.link.take().is_some() {
+            behind.news.do_send(LeaderNews::Lost);
+        }
+        let Caller { peer, stream, read, permit, role: _ } = caller;
+        self.talk(Dialed { address: peer.to_string(), stream, read, permit }, ctx);
     }
 }
 
 impl Handler<Ended> for MasterLink {
     type Result = ();
 
-    fn handle(&mut self, Ended(end): Ended, ctx: &mut Self::Context) {
+    fn handle(&mut self, Ended { connection, end }: Ended, ctx: &mut Self::Context) {
+        if connection != self.connection {
+            return;
+        }
         info!(end = %with_causes(&end), "the connection to the leader ended");
         self.link = None;
         if let Some(behind) = &self.behind {

@@ -144,6 +144,7 @@ impl WorkerProcess {
         let link =
             MasterLink::new(MasterLinkConfig { dialer: self.dialer(description), limits, io })
                 .start();
+        port.pass_on(link.clone().recipient());
         let spawned = spawn_worker(WorkerConfig {
             worker: self.worker,
             slots: self.slots,

@@ -15,6 +15,7 @@ use super::{
     store_work::{self, OpenedLog, StoreFailure},
 };
 use crate::{
+    cluster::DialWorkers,
     cluster::WorkerLeaving,
     event_writer::{LogUpdate, Recording},
     job_master::{
@@ -222,6 +223,11 @@ impl Handler<LifeNews> for Dispatcher {
                 run.lacks = None;
                 let job = run.submission.job.clone();
                 self.keep_report(&job, report);
+            }
+            News::FormerWorkers { addresses } => {
+                if let Some(dialer) = &self.dialer {
+                    dialer.do_send(DialWorkers(addresses));
+                }
             }
             News::RecoveryFailed { error } => {
                 let outcome = failed(&run.submission, epoch, error);

@@ -1,5 +1,7 @@
 //! What a life says of itself, and what is said of it when it is over.
 
+use std::net::SocketAddr;
+
 use actix::{Message, Recipient};
 use regrow_protocol::{Epoch, RunId};
 use regrow_runtime::{JobOutcome, JobStatus, KillHow, RecoveryReport};
@@ -35,6 +37,11 @@ pub(crate) enum News {
     },
     /// What its recovery kept.
     Recovered(Box<RecoveryReport>),
+    /// Where former workers listen, which may not know who leads.
+    FormerWorkers {
+        /// Each once.
+        addresses: Vec<SocketAddr>,
+    },
     /// The log cannot be replayed: the run fails.
     RecoveryFailed {
         /// Why.

@@ -1,6 +1,8 @@
 //! Who keeps what workers wrote: noted in the log, so that the next life waits for them
 //! (recovery.md 5.3), and followed from one process of a data directory to the next (4.7).
 
+use std::{collections::BTreeSet, net::SocketAddr};
+
 use regrow_protocol::{DataDirectoryId, PartitionKeeper, WorkerId};
 
 use super::{Job, Phase, recorded::Finish};
@@ -20,7 +22,18 @@ impl Job {
             PartitionKeeper::Worker => None,
             PartitionKeeper::ShuffleService => self.workers.server(data_directory),
         };
-        self.record(JobEvent::WorkerUsed { worker, data_directory, shuffle_service }, out)
+        let listening = [Some(worker), shuffle_service].into_iter().flatten();
+        let addresses = listening.filter_map(|it| self.workers.address(it)).collect();
+        let used = JobEvent::WorkerUsed { worker, data_directory, shuffle_service, addresses };
+        self.record(used, out)
+    }
+
+    /// Where former workers listen that were not lost: they may know an older master only.
+    pub fn former_addresses(&self) -> Vec<SocketAddr> {
+        let used = self.recorded.facts.workers.values().filter(|used| !used.lost);
+        let all: BTreeSet<SocketAddr> =
+            used.flat_map(|used| used.addresses.iter().copied()).collect();
+        all.into_iter().collect()
     }
 
     /// Notes who keeps a directory of which something counts, unless the log knows: the next life
@@ -28,7 +41,9 @@ impl Job {
     pub(super) fn note_keeper(&mut self, data_directory: DataDirectoryId, out: &mut Decision) {
         let Some(worker) = self.unnoted_keeper(data_directory) else { return };
         let shuffle_service = None;
-        self.record(JobEvent::WorkerUsed { worker, data_directory, shuffle_service }, out);
+        let addresses = self.workers.address(worker).into_iter().collect();
+        let used = JobEvent::WorkerUsed { worker, data_directory, shuffle_service, addresses };
+        self.record(used, out);
     }
 
     /// As [`note_keeper`](Self::note_keeper), of a directory of which nothing may count.

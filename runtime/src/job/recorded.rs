@@ -91,9 +91,9 @@ impl Recorded {
             JobEvent::JobVertexInitialized { vertex, plan } => {
                 self.facts.initialize(*vertex, plan.clone());
             }
-            JobEvent::WorkerUsed { worker, data_directory, shuffle_service } => {
+            JobEvent::WorkerUsed { worker, data_directory, shuffle_service, addresses } => {
                 for used in [Some(*worker), *shuffle_service].into_iter().flatten() {
-                    let noted = facts::UsedWorker::new(*data_directory, lsn);
+                    let noted = facts::UsedWorker::new(*data_directory, addresses, lsn);
                     self.facts.workers.insert(used, noted);
                 }
             }

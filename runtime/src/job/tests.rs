@@ -1,6 +1,7 @@
 //! The rules of recovery.md at the state machine of a job, one by one.
 
 mod bench;
+mod former_workers;
 mod lost_inputs;
 mod one_listing;
 mod services;

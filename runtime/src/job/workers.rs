@@ -179,9 +179,14 @@ impl Workers {
         self.served.get(&data_directory).copied()
     }
 
+    /// Where a worker listens, if it does.
+    pub(super) fn address(&self, worker: WorkerId) -> Option<SocketAddr> {
+        self.description(worker)?.shuffle_address
+    }
+
     /// Where other hosts read a data directory, if it is served to them.
     pub(super) fn shuffle_address(&self, data_directory: DataDirectoryId) -> Option<SocketAddr> {
-        self.description(self.server(data_directory)?)?.shuffle_address
+        self.address(self.server(data_directory)?)
     }
 
     /// Changes a worker and keeps the order of free slots; makes it if it is new.

@@ -1,6 +1,6 @@
 //! The recorded facts of a run, as plain data.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 use regrow_protocol::{
     DataDirectoryId, Epoch, ExecutionAttemptId, ExecutionVertexId, FinishRecord, JobVertexId,
@@ -86,6 +86,9 @@ pub(in crate::job) struct Finish {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::job) struct UsedWorker {
     pub(in crate::job) data_directory: DataDirectoryId,
+    /// Where it listens, and whoever keeps its directory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::job) addresses: Vec<SocketAddr>,
     pub(in crate::job) lost: bool,
     /// Position after its `WorkerUsed`.
     pub(in crate::job) lsn: Lsn,
@@ -107,8 +110,8 @@ pub(in crate::job) struct Termination {
 }
 
 impl UsedWorker {
-    pub(super) fn new(data_directory: DataDirectoryId, lsn: Lsn) -> Self {
-        Self { data_directory, lost: false, lsn }
+    pub(super) fn new(data_directory: DataDirectoryId, addresses: &[SocketAddr], lsn: Lsn) -> Self {
+        Self { data_directory, addresses: addresses.to_vec(), lost: false, lsn }
     }
 }
 

@@ -57,7 +57,13 @@ pub(super) fn one_of_each_event() -> Vec<JobEvent> {
 
 /// A worker is used whose partitions a shuffle service may keep.
 pub(super) fn worker_used(shuffle_service: Option<WorkerId>) -> JobEvent {
-    JobEvent::WorkerUsed { worker: worker(), data_directory: directory(), shuffle_service }
+    let addresses = Vec::new();
+    JobEvent::WorkerUsed {
+        worker: worker(),
+        data_directory: directory(),
+        shuffle_service,
+        addresses,
+    }
 }
 
 /// Events of sources that are listed again; their bytes stand in a file of their own.

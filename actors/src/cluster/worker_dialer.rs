@@ -1,0 +1,115 @@
+//! Calls workers that may not know who leads.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    time::Duration,
+};
+
+use actix::Message;
+use regrow_protocol::{Hello, Role};
+use regrow_runtime::with_causes;
+use tokio::{net::TcpStream, time::timeout};
+use tracing::debug;
+
+use super::acceptor::Caller;
+use crate::net::{LinkLimits, handshake};
+
+/// Wait before the first call and between two: workers that know where to look have come by then.
+pub(crate) const CALL_PAUSE: Duration = Duration::from_millis(300);
+
+/// Calls of one worker at most. It looks for a leader itself all the while.
+const CALLS_MAX: u32 = 100;
+
+/// How long a connection may take to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Call whoever listens there, unless they are connected.
+pub(crate) struct DialWorkers(pub(crate) Vec<SocketAddr>);
+
+impl Message for DialWorkers {
+    type Result = ();
+}
+
+/// The workers that are to be called, and how often each was.
+#[derive(Debug, Default)]
+pub(super) struct CallList {
+    calls: BTreeMap<SocketAddr, u32>,
+}
+
+impl CallList {
+    /// Adds addresses; says whether the list was empty before, so that nobody works on it.
+    pub(super) fn add(&mut self, addresses: Vec<SocketAddr>) -> bool {
+        let was_empty = self.calls.is_empty();
+        for address in addresses {
+            self.calls.entry(address).or_default();
+        }
+        was_empty && !self.calls.is_empty()
+    }
+
+    /// The addresses to call now: who is `here`, or was called in vain too often, is called no more.
+    pub(super) fn next_round(&mut self, here: &BTreeSet<SocketAddr>) -> Vec<SocketAddr> {
+        self.calls.retain(|address, calls| *calls < CALLS_MAX && !here.contains(address));
+        for calls in self.calls.values_mut() {
+            *calls += 1;
+        }
+        self.calls.keys().copied().collect()
+    }
+}
+
+/// Calls whoever listens at `address`. A worker that answers is treated as if it had called.
+pub(super) async fn call_worker(
+    address: SocketAddr,
+    ours: &Hello,
+    limits: LinkLimits,
+) -> Option<Caller> {
+    match try_call(address, ours, limits).await {
+        Ok(caller) => Some(caller),
+        Err(reason) => {
+            debug!(%address, reason, "a former worker does not answer");
+            None
+        }
+    }
+}
+
+async fn try_call(address: SocketAddr, ours: &Hello, limits: LinkLimits) -> Result<Caller, String> {
+    let mut stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address))
+        .await
+        .map_err(|_| format!("no answer for {} ms", CONNECT_TIMEOUT.as_millis()))?
+        .map_err(|error| error.to_string())?;
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(%address, %error, "small messages may wait");
+    }
+    let (theirs, read) =
+        handshake(&mut stream, ours, limits).await.map_err(|error| with_causes(&error))?;
+    let role = theirs.role;
+    match role {
+        Role::TaskManager(_) | Role::ShuffleService(_) => {
+            Ok(Caller { peer: address, role, stream, read, permit: None })
+        }
+        Role::JobManager | Role::Standby { .. } | Role::Client | Role::PartitionReader => {
+            Err("whoever listens there is no worker".to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_4_5_a_worker_is_called_until_it_is_there_or_does_not_come() {
+        let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+        let mut list = CallList::default();
+        assert!(!list.add(Vec::new()));
+        assert!(list.add(vec![at(1), at(2)]), "somebody must begin");
+        assert!(!list.add(vec![at(2)]), "somebody has begun");
+        assert_eq!(list.next_round(&BTreeSet::new()), [at(1), at(2)]);
+        assert_eq!(list.next_round(&BTreeSet::from([at(1)])), [at(2)]);
+        for _ in 2..CALLS_MAX {
+            assert_eq!(list.next_round(&BTreeSet::new()), [at(2)]);
+        }
+        assert_eq!(list.next_round(&BTreeSet::new()), []);
+        assert!(list.add(vec![at(2)]), "a later life calls again");
+    }
+}
