@@ -126,3 +126,23 @@ fn rule_4_2_a_leader_that_comes_back_elsewhere_is_found_behind_the_same_address(
     assert_eq!(submit.wait(), Some(0));
     sandbox::assert_finished_stays_finished(&sandbox.ledger("ledger"));
 }
+
+#[test]
+fn fault_43_each_timeout_at_its_least_value_costs_work_and_never_the_job() {
+    let least = "-D taskmanager.reconnect-grace=0s -D taskmanager.registration.timeout=0s \
+                 -D taskmanager.drain-timeout=0s -D restart-strategy.fixed-delay.delay=0s \
+                 -D execution.batch.job-recovery.previous-worker.recovery.timeout=0s \
+                 -D execution.batch.job-recovery.snapshot.min-pause=0s \
+                 -D job-event.store.write-buffer.flush-interval=0s \
+                 -D job-event.store.write-buffer.size=1b -D job-event.store.unavailable-timeout=0s";
+    let sandbox = Sandbox::new();
+    let first = leader(&sandbox, least);
+    let _worker = task_manager(&sandbox, least);
+    let submit = sandbox.start(&format!(
+        "submit stages --stage 4x100ms --stage 2x100ms --bytes 10kb --ledger ledger {DATA} {least}"
+    ));
+    sandbox.wait_for_starts("ledger", 0, 3);
+    first.kill();
+    let _second = leader(&sandbox, least);
+    assert_eq!(submit.wait(), Some(0));
+}
