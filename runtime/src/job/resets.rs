@@ -225,6 +225,7 @@ impl Job {
     }
 
     pub(super) fn worker_lost(&mut self, worker: WorkerId, out: &mut Decision) {
+        let wrote = self.workers.description(worker).map(|worker| worker.data_directory);
         let unserved = self.workers.remove(worker);
         self.former.retain(|_, holder| *holder != worker);
         for directory in &unserved {
@@ -258,6 +259,10 @@ impl Job {
         });
         let seeds = lost.map(|(subtask, _)| (subtask, ResetReason::OutputMissing)).collect();
         self.reset(seeds, out);
+        // Who keeps what it wrote may hold finishes of which it did not live to tell.
+        if let Some(data_directory) = wrote {
+            self.check_directory(data_directory, out);
+        }
     }
 
     /// Workers whose connection was closed longer than the grace are lost.

@@ -119,6 +119,22 @@ fn a_lost_writer_takes_its_running_attempts_along_and_nothing_else() {
 }
 
 #[test]
+fn what_a_lost_writer_did_not_live_to_tell_is_asked_of_its_service() {
+    let (mut bench, mut attempts, consumer) = consuming(1);
+    attempts.push(consumer);
+    let held = sealed(&bench, &attempts);
+    let worker = WorkerId::from_bits(1);
+    let decision = bench.feed(Input::WorkerLost { worker });
+    let worker = WorkerId::from_bits(SERVICE);
+    assert!(decision.actions.contains(&Action::GetAllPartitionsWithMetrics { worker }));
+    bench.feed(Input::PartitionsReported { worker, data_directory: DIRECTORY, finished: held });
+    assert!(takes_back(&bench));
+    bench.persist();
+    bench.persist();
+    assert!(bench.outcome.is_some(), "nothing was left to run");
+}
+
+#[test]
 fn rule_4_7_what_a_lost_service_holds_is_lost_until_it_registers_again() {
     let (mut bench, producers, consumer) = consuming(1);
     let held = sealed(&bench, &producers);
