@@ -12,6 +12,7 @@ mod followed;
 mod generate_command;
 mod generated_records;
 mod generated_text;
+mod job_summary_text;
 mod launcher;
 mod look_commands;
 mod process_settings;
@@ -20,6 +21,7 @@ mod recovery_summary;
 mod run_command;
 mod run_flags;
 mod stored_events;
+mod stored_jobs;
 mod submit_command;
 mod verify_command;
 

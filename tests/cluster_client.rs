@@ -115,6 +115,9 @@ fn fault_49_what_is_recorded_is_shown_by_a_leader_and_when_there_is_none() {
     assert!(unknown.err.contains("no job nobody"), "{}", unknown.err);
     manager.kill();
     assert_eq!(events()[..by_leader.len()], by_leader[..]);
+    let alone = sandbox.regrow(&format!("status waits {DATA} -D client.leader-timeout=50ms"));
+    assert_eq!(alone.code, Some(4), "{}", alone.err);
+    assert!(alone.err.contains("job waits has not ended") && alone.err.contains(" ago"));
     let recovery = sandbox.fine(&format!("recovery waits {DATA}"));
     assert!(recovery.out.contains("had no recovery"), "{}", recovery.out);
     let unknown = sandbox.regrow(&format!("recovery nobody {DATA}"));

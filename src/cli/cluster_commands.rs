@@ -5,7 +5,7 @@ use std::{sync::Arc, thread};
 use clap::Args;
 use crossbeam_channel::{Receiver, bounded, never};
 use regrow_actors::cluster::{
-    ClusterClient, ClusterError, ClusterIdentity, Followed, JobManager, JobManagerNews, JobSummary,
+    ClusterClient, ClusterError, ClusterIdentity, Followed, JobManager, JobManagerNews,
     ShuffleServiceNews, ShuffleServiceRole, TaskManager, TaskManagerNews,
 };
 use regrow_protocol::{JobId, StableHasher};
@@ -22,8 +22,10 @@ use super::{
     console::Console,
     error::CliError,
     followed::{Follower, report},
+    job_summary_text::{json_line, line, text},
     process_settings::ProcessSettings,
     run_flags::DataFlags,
+    stored_jobs,
 };
 use crate::{jobs::Jobs, program_factory::ProgramFactory, run_request::absolute};
 
@@ -179,7 +181,13 @@ pub(crate) fn list(jobs: &Jobs, flags: &ListFlags, console: &Console) -> Result<
 /// `status`: how a job stands.
 pub(crate) fn status(jobs: &Jobs, flags: &OneJobFlags, console: &Console) -> Result<(), CliError> {
     let client = client(jobs, &Configuration::load(&flags.data)?)?;
-    let found = client.jobs(Some(flags.job.clone())).map_err(|error| client_error(&error))?;
+    let found = client.jobs(Some(flags.job.clone())).map_err(|error| {
+        if let ClusterError::NoLeader { .. } = &error {
+            let known = stored_jobs::without_leader(&client.data_directory, &flags.job);
+            return CliError::Unreachable(format!("{}{known}", with_causes(&error)));
+        }
+        client_error(&error)
+    })?;
     let Some(job) = found.first() else {
         return Err(CliError::Usage(format!(
             "there is no job {}; `list` names those that are known",
@@ -304,58 +312,4 @@ pub(crate) fn client_error(error: &ClusterError) -> CliError {
         | ClusterError::Worker(_)
         | ClusterError::Ended => CliError::Failed(text),
     }
-}
-
-fn json_line(job: &JobSummary) -> String {
-    let vertices: Vec<_> = job
-        .vertices
-        .iter()
-        .map(|vertex| {
-            json!({
-                "name": vertex.name,
-                "parallelism": vertex.parallelism,
-                "finished": vertex.finished,
-                "running": vertex.running,
-            })
-        })
-        .collect();
-    json!({
-        "job_id": job.job,
-        "run_id": job.run,
-        "job_name": job.job_name,
-        "state": job.state,
-        "waiting_for": job.waiting_for,
-        "degraded": job.degraded,
-        "recoveries": job.recoveries,
-        "error": job.error,
-        "refused_commands": job.refused_commands,
-        "vertices": vertices,
-    })
-    .to_string()
-}
-
-fn line(job: &JobSummary) -> String {
-    format!("{}  {}  {}", job.job, job.state, job.job_name)
-}
-
-fn text(job: &JobSummary) -> String {
-    let mut lines = vec![format!("{} ({}) is {}", job.job, job.job_name, job.state)];
-    lines.extend(job.waiting_for.iter().map(|what| format!("waits for {what}")));
-    lines.extend(job.degraded.iter().map(|reason| format!("recovery degraded: {reason}")));
-    if job.recoveries > 0 {
-        lines.push(format!("recovered {} times", job.recoveries));
-    }
-    if job.refused_commands > 0 {
-        lines.push(format!(
-            "{} commands of former masters were refused by its workers",
-            job.refused_commands
-        ));
-    }
-    lines.extend(job.error.iter().map(|error| format!("error: {error}")));
-    for vertex in &job.vertices {
-        let of = vertex.parallelism.map_or_else(|| "?".to_owned(), |tasks| tasks.to_string());
-        let (name, finished, running) = (&vertex.name, vertex.finished, vertex.running);
-        lines.push(format!("  {name}: {finished} of {of} finished, {running} running"));
-    }
-    lines.join("\n")
 }
