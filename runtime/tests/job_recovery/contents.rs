@@ -15,6 +15,8 @@ pub(crate) struct Contents {
     splits: BTreeMap<ExecutionAttemptId, Vec<Split>>,
     /// Attempts whose output looks whole and cannot be read.
     damaged: BTreeSet<ExecutionAttemptId>,
+    /// Attempts whose output the next reader does not reach.
+    hidden: BTreeSet<ExecutionAttemptId>,
 }
 
 impl Contents {
@@ -55,6 +57,15 @@ impl Contents {
 
     pub(crate) fn is_damaged(&self, attempt: &ExecutionAttemptId) -> bool {
         self.damaged.contains(attempt)
+    }
+
+    pub(crate) fn hide(&mut self, attempt: ExecutionAttemptId) {
+        self.hidden.insert(attempt);
+    }
+
+    /// Whether a reader reaches an output; the one after it does.
+    pub(crate) fn is_reached(&mut self, attempt: &ExecutionAttemptId) -> bool {
+        !self.hidden.remove(attempt)
     }
 
     /// Every accepted attempt read just what the accepted producers wrote.

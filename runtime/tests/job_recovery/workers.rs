@@ -186,6 +186,12 @@ impl Worker {
         }
         let task = self.running.remove(&attempt)?;
         let mut producers = task.deployment.inputs.iter().flat_map(|gate| gate.producers.iter());
+        let hidden = producers.find(|it| !contents.is_reached(&it.partition.attempt));
+        if let Some(hidden) = hidden {
+            let (partition, reason) = (hidden.partition, "nobody answers".to_owned());
+            return Some(self.failed(attempt, TaskFailure::InputUnreachable { partition, reason }));
+        }
+        let mut producers = task.deployment.inputs.iter().flat_map(|gate| gate.producers.iter());
         let lost = producers.find(|producer| {
             let disk = disks.get(&producer.data_directory);
             let attempt = &producer.partition.attempt;

@@ -31,6 +31,7 @@ impl World {
             (Faults::All, 7) => self.bring_back(),
             (Faults::All, 8) => self.damage_partition(),
             (Faults::All, 9) => self.lose_log(),
+            (Faults::All, 11 | 12) => self.hide_partition(),
             _ => {}
         }
     }
@@ -175,6 +176,13 @@ impl World {
     fn damage_partition(&mut self) {
         if let Some((_, attempt)) = self.some_partition() {
             self.contents.damage(attempt);
+        }
+    }
+
+    /// What lies there is sound, and the next reader does not reach it.
+    fn hide_partition(&mut self) {
+        if let Some((_, attempt)) = self.some_partition() {
+            self.contents.hide(attempt);
         }
     }
 
