@@ -17,7 +17,7 @@ fn the_defaults_are_those_that_are_documented() {
         .iter()
         .map(|option| format!("{} = {} ({})\n", option.key, option.default, option.kind))
         .collect();
-    expect![[r#"
+    expect![[r"
         execution.batch.job-recovery.enabled = true (true or false)
         execution.batch.job-recovery.operator-coordinator-snapshot.min-pause = 3 min (duration)
         execution.batch.job-recovery.previous-worker.recovery.timeout = 30 s (duration)
@@ -38,7 +38,7 @@ fn the_defaults_are_those_that_are_documented() {
         restart-strategy.fixed-delay.attempts = 3 (number)
         restart-strategy.fixed-delay.delay = 1 s (duration)
         restart-strategy.type = fixed-delay (fixed-delay or none)
-    "#]].assert_eq(&table.concat());
+    "]].assert_eq(&table.concat());
 }
 
 #[test]
