@@ -57,6 +57,9 @@ fn help_and_config_exit_0_on_standard_output() {
     std::fs::write(sandbox.path("file.yaml"), "jobmanager:\n  rpc.port: 7000\n").unwrap();
     let port = sandbox.fine("config jobmanager.rpc.port -c file.yaml --json").json();
     assert_eq!((&port["value"], &port["place"]), (&"7000".into(), &"file.yaml:2".into()));
+    let line = "REGROW_JOBMANAGER_RPC_PORT=7001 config jobmanager.rpc.port -c file.yaml --json";
+    let port = sandbox.fine(line).json();
+    assert_eq!((&port["value"], &port["source"]), (&"7001".into(), &"environment".into()));
     let options = sandbox.fine("config --json").json_lines();
     assert!(
         options.iter().all(|option| option["key"].is_string() && option["meaning"].is_string())

@@ -16,6 +16,7 @@ use std::{
     fs::{self, File},
     io::{self, BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use regrow_protocol::{JobId, SubmissionId};
@@ -140,6 +141,11 @@ impl Archive {
         let mut rest = Vec::new();
         file.read_to_end(&mut rest).map_err(|source| failed("read", &path, source))?;
         Ok(Some(split_batches(&rest)))
+    }
+
+    /// How long ago a job ended, as far as its file tells.
+    pub fn age(&self, job: &JobId) -> Option<Duration> {
+        fs::metadata(self.path(job)).ok()?.modified().ok()?.elapsed().ok()
     }
 
     /// The jobs it holds, the one that ended last first.

@@ -1,5 +1,7 @@
 //! How a job of a cluster stands, in words and in JSON.
 
+use std::time::Duration;
+
 use regrow_actors::cluster::JobSummary;
 use serde_json::json;
 
@@ -27,6 +29,7 @@ pub(super) fn json_line(job: &JobSummary) -> String {
         "recoveries": job.recoveries,
         "error": job.error,
         "refused_commands": job.refused_commands,
+        "ended_ago_ms": job.ended_ago_ms,
         "vertices": vertices,
     })
     .to_string()
@@ -34,7 +37,14 @@ pub(super) fn json_line(job: &JobSummary) -> String {
 
 /// A job in one line.
 pub(super) fn line(job: &JobSummary) -> String {
-    format!("{}  {}  {}", job.job, job.state, job.job_name)
+    let ago = ago(job).map_or_else(String::new, |ago| format!("  {ago}"));
+    format!("{}  {}  {}{ago}", job.job, job.state, job.job_name)
+}
+
+/// How long ago a job ended, to the second.
+fn ago(job: &JobSummary) -> Option<String> {
+    let age = Duration::from_secs(job.ended_ago_ms? / 1000);
+    Some(format!("ended {} ago", humantime::format_duration(age)))
 }
 
 /// A job in some lines for people.
@@ -44,6 +54,7 @@ pub(super) fn text(job: &JobSummary) -> String {
         name => name,
     };
     let mut lines = vec![format!("{} ({name}) is {}", job.job, job.state)];
+    lines.extend(ago(job));
     lines.extend(job.waiting_for.iter().map(|what| format!("waits for {what}")));
     lines.extend(job.degraded.iter().map(|reason| format!("recovery degraded: {reason}")));
     match job.recoveries {
@@ -64,4 +75,47 @@ pub(super) fn text(job: &JobSummary) -> String {
         lines.push(format!("  {name}: {finished} of {of} finished, {running} running"));
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use regrow_protocol::RunId;
+    use regrow_runtime::JobState;
+
+    use super::*;
+
+    fn job() -> JobSummary {
+        JobSummary {
+            job: "nightly".parse().unwrap(),
+            run: RunId::from_bits(1),
+            job_name: "sort".to_owned(),
+            state: JobState::Failed,
+            waiting_for: None,
+            degraded: None,
+            recoveries: 2,
+            error: Some("no space".to_owned()),
+            refused_commands: 3,
+            ended_ago_ms: Some(61_500),
+            vertices: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn people_read_what_counts() {
+        assert_eq!(line(&job()), "nightly  FAILED  sort  ended 1m 1s ago");
+        assert_eq!(
+            text(&job()),
+            "nightly (sort) is FAILED\nended 1m 1s ago\nrecovered 2 times\n3 commands of former \
+             masters were refused by its workers\nerror: no space"
+        );
+        let live = JobSummary { ended_ago_ms: None, job_name: String::new(), ..job() };
+        assert!(text(&live).starts_with("nightly (of unknown kind) is FAILED\nrecovered"));
+    }
+
+    #[test]
+    fn programs_read_states_and_durations() {
+        let value: serde_json::Value = serde_json::from_str(&json_line(&job())).unwrap();
+        assert_eq!((&value["state"], &value["ended_ago_ms"]), (&json!("FAILED"), &json!(61_500)));
+        assert_eq!(value["refused_commands"], 3);
+    }
 }

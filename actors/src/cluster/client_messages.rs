@@ -2,6 +2,8 @@
 //!
 //! They stand here and not in `protocol`, because they carry what the runtime says of jobs.
 
+use std::time::Duration;
+
 use regrow_protocol::{JobId, RunId, SubmissionId};
 use regrow_runtime::{JobOutcome, JobState, VertexStatus};
 use serde::{Deserialize, Serialize};
@@ -137,7 +139,7 @@ impl ToClient {
 
 impl JobSummary {
     /// Of a job that is in the archive.
-    pub(crate) fn ended(archived: ArchivedJob) -> Self {
+    pub(crate) fn ended(archived: ArchivedJob, age: Option<Duration>) -> Self {
         let ArchivedJob { outcome, job_name, .. } = archived;
         Self {
             job: outcome.job,
@@ -149,6 +151,7 @@ impl JobSummary {
             recoveries: outcome.recoveries,
             error: outcome.error,
             refused_commands: 0,
+            ended_ago_ms: age.and_then(|age| u64::try_from(age.as_millis()).ok()),
             vertices: Vec::new(),
         }
     }
@@ -176,6 +179,9 @@ pub struct JobSummary {
     /// Commands of former masters that workers refused, as far as the newest `JobMaster` heard.
     #[serde(default)]
     pub refused_commands: u64,
+    /// How long ago it ended.
+    #[serde(default)]
+    pub ended_ago_ms: Option<u64>,
     /// Each vertex, while the job runs.
     pub vertices: Vec<VertexStatus>,
 }

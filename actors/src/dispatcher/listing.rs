@@ -41,8 +41,11 @@ impl Dispatcher {
             };
             ended.retain(|job| !known(job));
             // The newest is first in the archive, and last for people.
-            let archived = ended.iter().rev().filter_map(|job| archive.read(job).ok().flatten());
-            archived.map(JobSummary::ended).chain(live.iter().cloned()).collect::<Vec<_>>()
+            let archived = ended.iter().rev().filter_map(|job| {
+                let ended = archive.read(job).ok().flatten()?;
+                Some(JobSummary::ended(ended, archive.age(job)))
+            });
+            archived.chain(live.iter().cloned()).collect::<Vec<_>>()
         };
         self.config.effects.run("regrow-list", work, move |jobs| {
             listener.do_send(JobsListed(jobs.unwrap_or_default()));
@@ -62,6 +65,7 @@ fn unrecovered(job: &JobId, cause: &str) -> JobSummary {
         recoveries: 0,
         error: None,
         refused_commands: 0,
+        ended_ago_ms: None,
         vertices: Vec::new(),
     }
 }

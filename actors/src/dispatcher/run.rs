@@ -208,6 +208,7 @@ impl Run {
                 .or_else(|| status.map(|status| status.recoveries))
                 .unwrap_or(self.epoch.life),
             error: outcome.and_then(|outcome| outcome.error.clone()),
+            ended_ago_ms: None,
             refused_commands: status.map_or(0, |status| status.refused_commands),
             vertices: status.map(|status| status.vertices.clone()).unwrap_or_default(),
         }
