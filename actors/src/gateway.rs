@@ -23,7 +23,7 @@ pub type Gateway<M> = Recipient<Post<M>>;
 pub type MasterGateway = Gateway<ToJobMaster>;
 
 /// A worker is reachable. Its end is told by a [`Terminated`](crate::watch::Terminated) with its
-/// [`WorkerId`](regrow_protocol::WorkerId).
+/// [`WorkerId`].
 #[derive(Clone)]
 pub struct WorkerConnected {
     /// What it is.

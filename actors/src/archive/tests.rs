@@ -58,7 +58,7 @@ fn the_oldest_jobs_are_forgotten() {
         let job = ended(&format!("job-{number}"), 1);
         archive.write(&job, &[]).unwrap();
         let file = File::options().append(true).open(archive.path(&job.outcome.job));
-        let age = std::time::Duration::from_secs(number as u64);
+        let age = Duration::from_secs(number as u64);
         file.and_then(|file| file.set_modified(epoch + age)).unwrap_or_default();
     }
     let kept: BTreeSet<JobId> = archive.jobs().unwrap().into_iter().collect();
