@@ -103,7 +103,11 @@ impl Peer {
                     let record = Arc::new(finish(&deployment));
                     (run, epoch, ToJobMaster::TaskFinished { worker, data_directory, record })
                 }
-                _ => return None,
+                ToTaskExecutor::CancelTask { .. }
+                | ToTaskExecutor::SplitAnswered { .. }
+                | ToTaskExecutor::ReportAnswered { .. }
+                | ToTaskExecutor::ReportsAccepted { .. }
+                | ToTaskExecutor::RunEnded { .. } => return None,
             },
             ToWorker::ShuffleService(Envelope { run, epoch, message }) => match message {
                 ToShuffleService::GetAllPartitionsWithMetrics => {
@@ -112,7 +116,9 @@ impl Peer {
                         ToJobMaster::AllPartitionsWithMetrics { worker, data_directory, finished };
                     (run, epoch, report)
                 }
-                _ => return None,
+                ToShuffleService::ReleasePartitions { .. } | ToShuffleService::ReleaseRun => {
+                    return None;
+                }
             },
         };
         Some(Envelope { run, epoch, message })
@@ -128,20 +134,26 @@ impl Peer {
         let (mut read, mut written) = (BytesMut::new(), BytesMut::new());
         codec.encode(Bytes::from(encode(&hello)?), &mut written)?;
         stream.write_all_buf(&mut written).await?;
-        let mut heard_hello = false;
+        // The leader's hello comes first.
+        let mut frames = 0;
         while stream.read_buf(&mut read).await? > 0 {
             while let Some(frame) = codec.decode(&mut read)? {
-                if frame.is_empty() || !std::mem::replace(&mut heard_hello, true) {
-                    continue;
-                }
-                if let Some(answer) = self.answer(decode(&frame)?) {
-                    let frame = encode(&FromWorker::JobMaster(answer))?;
-                    codec.encode(Bytes::from(frame), &mut written)?;
-                }
+                frames += 1;
+                let answer = (frames > 1).then(|| self.hear(&frame)).transpose()?.flatten();
+                answer.map_or(Ok(()), |answer| codec.encode(answer, &mut written))?;
             }
             stream.write_all_buf(&mut written).await?;
         }
         Ok(())
+    }
+
+    /// The answer to a frame; none to a heartbeat, and to what wants none.
+    fn hear(&self, frame: &[u8]) -> Result<Option<Bytes>, Failed> {
+        if frame.is_empty() {
+            return Ok(None);
+        }
+        let Some(answer) = self.answer(decode(frame)?) else { return Ok(None) };
+        Ok(Some(Bytes::from(encode(&FromWorker::JobMaster(answer))?)))
     }
 }
 
