@@ -174,7 +174,9 @@ impl Dispatcher {
 
     /// Why a new job may not write where it wants to: another one that is not over does.
     fn shared_output(&self, new: &JobSubmission) -> Option<String> {
-        let others = self.runs.values().map(|run| &run.submission);
+        // One whose end was told has published all that it ever will.
+        let live = self.runs.values().filter(|run| run.outcome.is_none());
+        let others = live.map(|run| &run.submission);
         let others = others.chain(self.submitting.values().map(|submit| &submit.submission));
         let used = others.filter(|other| other.job != new.job).find_map(|other| {
             let writes = |directory: &str| {
