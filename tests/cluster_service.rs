@@ -158,3 +158,19 @@ fn one_service_keeps_a_directory_and_notices_which_of_its_writers_died() {
     first.until("it notices", |line| line.contains("removed what a dead writer left unsealed"));
     assert_eq!(places(&sandbox), 1);
 }
+
+#[test]
+fn fault_34_a_service_that_was_dead_when_a_job_ended_is_told_when_it_comes_back() {
+    let sandbox = Sandbox::new();
+    let first = shuffle_service(&sandbox, "");
+    let _master = leader(&sandbox, "");
+    let _workers = task_managers(&sandbox, 2, WRITER);
+    let submit = submit(&sandbox, "");
+    sandbox.wait_for_starts("ledger", 1, 1);
+    first.kill();
+    sandbox.fine(&format!("cancel J {DATA}"));
+    assert_eq!(submit.wait(), Some(3));
+    assert!(!sandbox.files("cluster/shuffle", ".partition").is_empty());
+    let _second = shuffle_service(&sandbox, "");
+    wait_until_clean(&sandbox);
+}

@@ -269,10 +269,11 @@ impl Dispatcher {
     }
 
     fn standing(&self, run: RunId) -> RunStanding {
-        if self.runs.contains_key(&run) {
-            RunStanding::Running
-        } else if self.ended.contains(run) {
+        // What is left of an ended run is removed while it is still among the runs.
+        if self.ended.contains(run) {
             RunStanding::Ended
+        } else if self.runs.contains_key(&run) {
+            RunStanding::Running
         } else {
             RunStanding::Unknown
         }
@@ -283,7 +284,11 @@ impl Dispatcher {
         let Some(peer) = self.workers.get(&worker) else { return };
         let Envelope { run, epoch, .. } = *envelope;
         match self.standing(run) {
-            RunStanding::Ended => tell_ended(peer, run, epoch),
+            RunStanding::Ended => {
+                // A worker that has seen this term refuses older ones, and may know no epoch of the run.
+                let leads = Epoch::new(self.term.unwrap_or_default(), 0);
+                tell_ended(peer, run, epoch.max(leads));
+            }
             standing @ (RunStanding::Running | RunStanding::Unknown) => {
                 let message = ToTaskExecutor::RunEnded { standing };
                 peer.task_executor.do_send(Post(Envelope { run, epoch, message }));

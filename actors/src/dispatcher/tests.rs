@@ -1,7 +1,7 @@
 use std::{fs, sync::Mutex, time::Duration};
 
 use regrow_protocol::{
-    DataDirectoryId, Inventory, PartitionKeeper, SubmissionId, ToShuffleService, WorkerDescription,
+    DataDirectoryId, PartitionKeeper, SubmissionId, ToShuffleService, WorkerDescription,
 };
 use regrow_runtime::{JobOutcome, JobState, JobSubmission, KillHow, Options, WorkerTimeouts};
 use regrow_store::{MemoryStore, Table};
@@ -365,7 +365,7 @@ fn rule_p3_a_run_that_another_process_leads_is_let_go() {
 }
 
 /// A worker that keeps what it hears.
-struct FakeWorker(Arc<Mutex<Vec<ToTaskExecutor>>>);
+struct FakeWorker(Arc<Mutex<Vec<Envelope<ToTaskExecutor>>>>);
 
 impl Actor for FakeWorker {
     type Context = Context<Self>;
@@ -375,7 +375,7 @@ impl Handler<Post<ToTaskExecutor>> for FakeWorker {
     type Result = ();
 
     fn handle(&mut self, Post(envelope): Post<ToTaskExecutor>, _: &mut Self::Context) {
-        self.0.lock().unwrap().push(envelope.message);
+        self.0.lock().unwrap().push(envelope);
     }
 }
 
@@ -405,14 +405,16 @@ fn rule_4_6_an_inventory_is_answered_by_the_standing_of_its_run() {
             task_executor: fake.clone().recipient(),
             shuffle_service: fake.recipient(),
         });
+        // One that has seen a run of this leader and none of the others: it would refuse older terms.
         for run in [RunId::from_bits(12_345), ended.run] {
-            let inventory = Inventory::default();
-            let message = ToJobMaster::Registered { worker, inventory };
-            cluster.dispatcher.do_send(Post(Envelope { run, epoch: Epoch::new(1, 0), message }));
+            let message = ToJobMaster::RunHeld { worker: worker.worker };
+            cluster.dispatcher.do_send(Post(Envelope { run, epoch: Epoch::default(), message }));
         }
         pass(Duration::from_millis(1)).await;
-        let answers = [RunStanding::Unknown, RunStanding::Ended]
-            .map(|standing| ToTaskExecutor::RunEnded { standing });
-        assert_eq!(*heard.lock().unwrap(), answers);
+        let heard = heard.lock().unwrap();
+        let answers: Vec<_> = heard.iter().map(|it| it.message.clone()).collect();
+        let standings = [RunStanding::Unknown, RunStanding::Ended];
+        assert_eq!(answers, standings.map(|standing| ToTaskExecutor::RunEnded { standing }));
+        assert_eq!(heard[1].epoch, Epoch::new(1, 0));
     });
 }
