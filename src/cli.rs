@@ -104,7 +104,7 @@ enum CliCommand {
   regrow shuffle-service --data-dir /data/regrow
   regrow taskmanager --data-dir /data/regrow -D shuffle-service.type=stand-alone")]
     ShuffleService(ShuffleServiceFlags),
-    /// Lists the jobs of a cluster, those that ended last first
+    /// Lists the jobs of a cluster: those that ended, the last of them last, then the others
     #[command(after_help = "Examples:
   regrow list --data-dir /data/regrow
   regrow list --json -D jobmanager.rpc.addresses=10.0.0.1:6123")]

@@ -145,7 +145,7 @@ fn fault_45_who_belongs_elsewhere_is_told_both_names_and_harms_nobody() {
     let sandbox = Sandbox::new();
     let mut manager = leader(&sandbox, "");
     let there = address(&manager);
-    let _stranger = task_manager(
+    let mut stranger = task_manager(
         &sandbox,
         &format!(
             "-D high-availability.cluster-id=other -D jobmanager.rpc.addresses={there} \
@@ -155,6 +155,14 @@ fn fault_45_who_belongs_elsewhere_is_told_both_names_and_harms_nobody() {
     manager.until("the stranger is refused", |line| {
         line.contains("\"other\"") && line.contains("\"default\"")
     });
+    stranger.until("it says why it has nothing to do", |line| {
+        line.contains("still looking") && line.contains("\"default\"")
+    });
+    let standby = sandbox.regrow(&format!(
+        "jobmanager {DATA} -D jobmanager.rpc.port=0 -D high-availability.cluster-id=other"
+    ));
+    assert_eq!(standby.code, Some(2), "{}", standby.err);
+    assert!(standby.err.contains("cluster \"default\" is led there"), "{}", standby.err);
     let listed = sandbox.fine(&format!("list {DATA}"));
     assert_eq!(listed.out.trim(), "", "there is no job");
     assert!(!manager.listen().iter().any(|line| line.contains("a worker is connected")));

@@ -102,6 +102,14 @@ pub(crate) fn job_manager(
     said.map_err(role_error)
 }
 
+/// What a worker says that finds no leader.
+fn no_leader(tried: &str) -> String {
+    format!(
+        "no JobManager that leads was found; tried {tried}; still looking. Start one, or name its \
+         address with -D jobmanager.rpc.addresses=HOST:PORT"
+    )
+}
+
 /// `taskmanager`: runs tasks for whoever leads.
 pub(crate) fn task_manager(
     jobs: Jobs,
@@ -128,6 +136,7 @@ pub(crate) fn task_manager(
             configuration.directory().display()
         )),
         TaskManagerNews::Listening(address) => console.say(&format!("listening on {address}")),
+        TaskManagerNews::NoLeader { tried } => console.say(&no_leader(&tried)),
         TaskManagerNews::Runs { slots, data_directory: _ } => {
             console.say(&format!("running tasks on {slots} slots"));
         }
@@ -161,6 +170,7 @@ pub(crate) fn shuffle_service(
         ShuffleServiceNews::Listening(address) => {
             console.say(&format!("listening on {address}"));
         }
+        ShuffleServiceNews::NoLeader { tried } => console.say(&no_leader(&tried)),
         ShuffleServiceNews::Keeps { data_directory } => {
             kept = Some(data_directory);
             console.say(&format!("keeping partitions in data directory {data_directory}"));
@@ -294,6 +304,7 @@ fn role_error(error: ClusterError) -> CliError {
         | ClusterError::DataDirectory(_)
         | ClusterError::Store(_)
         | ClusterError::NoLeader { .. }
+        | ClusterError::OtherCluster { .. }
         | ClusterError::Refused(_) => CliError::Usage(text),
     }
 }
@@ -310,6 +321,7 @@ pub(crate) fn client_error(error: &ClusterError) -> CliError {
         | ClusterError::DataDirectory(_)
         | ClusterError::Store(_)
         | ClusterError::Worker(_)
+        | ClusterError::OtherCluster { .. }
         | ClusterError::Ended => CliError::Failed(text),
     }
 }

@@ -1,9 +1,6 @@
 //! A client's connection to whoever leads.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use regrow_protocol::{Hello, Role, decode};
@@ -13,7 +10,7 @@ use tokio::time::timeout;
 use super::{
     ClusterClient, ClusterError, ClusterIdentity, LeaderPlace,
     client_messages::ToClient,
-    dialer::{DialerConfig, dial},
+    dialer::{DialerConfig, Tried, dial},
     io_thread::IoThread,
 };
 use crate::net::{Link, LinkLimits, link};
@@ -61,19 +58,10 @@ impl Connection {
 
 async fn keep_connected(config: DialerConfig, leader_timeout: Duration, says: Sender<Heard>) {
     loop {
-        let tried = Arc::<Mutex<Vec<String>>>::default();
-        let note = |address: &str, reason: &str| {
-            let mut tried = tried.lock().unwrap_or_else(PoisonError::into_inner);
-            let line = format!("{address} ({reason})");
-            if !tried.contains(&line) {
-                tried.push(line);
-            }
-        };
+        let tried = Tried::default();
+        let note = |address: &str, reason: &str| tried.note(address, reason);
         let Ok(dialed) = timeout(leader_timeout, dial(&config, note)).await else {
-            let tried = tried.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
-            let tried =
-                if tried.is_empty() { "no address, since none is known".to_owned() } else { tried };
-            drop(says.send(Heard::NoLeader(tried)));
+            drop(says.send(Heard::NoLeader(tried.told())));
             return;
         };
         let (link, task) = link(config.limits);

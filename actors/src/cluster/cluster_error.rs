@@ -13,7 +13,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ClusterError {
     /// No address to listen on.
-    #[error("cannot take connections")]
+    #[error(
+        "cannot take connections; give an address of this host and a port, or a range, that is free"
+    )]
     Listen(#[source] io::Error),
     /// The system refuses a thread.
     #[error("cannot start a thread; allow more threads to this user")]
@@ -48,6 +50,19 @@ pub enum ClusterError {
     NoLeader {
         /// Which addresses, with what each said.
         tried: String,
+    },
+    /// Another cluster is led in the data directory.
+    #[error(
+        "cannot stand by in {directory}: cluster \"{leads}\" is led there, and this process is of \
+         \"{ours}\"; set high-availability.cluster-id to the same value, or name another directory"
+    )]
+    OtherCluster {
+        /// Which one.
+        directory: PathBuf,
+        /// Whose it is.
+        leads: String,
+        /// Of which this process is.
+        ours: String,
     },
     /// The leader refused what was asked for.
     #[error("{0}")]

@@ -1,6 +1,10 @@
 //! Finds the leader and connects to it.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use bytes::BytesMut;
 use regrow_protocol::{Hello, Role};
@@ -23,6 +27,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a standby is believed about where the leader is, in one round.
 const REDIRECTS_MAX: u32 = 4;
 
+/// Things said by addresses that are kept to be told.
+const TRIED_MAX: usize = 32;
+
 /// Where and how to look for the leader.
 pub(crate) struct DialerConfig {
     /// Gives the addresses to try, `host:port`; asked anew for each round, since a directory may
@@ -43,6 +50,30 @@ pub(crate) struct Dialed {
     pub(crate) read: BytesMut,
     /// Given back when the connection ends; none of one that this side made.
     pub(crate) permit: Option<OwnedSemaphorePermit>,
+}
+
+/// What addresses said that do not lead, each thing once.
+#[derive(Debug, Default)]
+pub(super) struct Tried(Mutex<Vec<String>>);
+
+impl Tried {
+    /// Notes what one said.
+    pub(super) fn note(&self, address: &str, reason: &str) {
+        let mut tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = format!("{address} ({reason})");
+        if !tried.contains(&line) && tried.len() < TRIED_MAX {
+            tried.push(line);
+        }
+    }
+
+    /// All of it, for people.
+    pub(super) fn told(&self) -> String {
+        let tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if tried.is_empty() {
+            return "no address, since none is known".to_owned();
+        }
+        tried.join(", ")
+    }
 }
 
 /// Tries all addresses until one leads.
@@ -118,6 +149,18 @@ fn pause(round: u32, max: Duration, random: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_tried_is_told_once_and_bounded() {
+        let tried = Tried::default();
+        assert_eq!(tried.told(), "no address, since none is known");
+        tried.note("a:1", "refused");
+        tried.note("a:1", "refused");
+        tried.note("b:2", "silent");
+        assert_eq!(tried.told(), "a:1 (refused), b:2 (silent)");
+        (0..2 * TRIED_MAX).for_each(|port| tried.note(&format!("c:{port}"), "refused"));
+        assert_eq!(tried.told().matches(", ").count() + 1, TRIED_MAX);
+    }
 
     #[test]
     fn rule_4_5_waits_grow_to_their_cap_with_jitter() {

@@ -100,13 +100,22 @@ impl JobManager {
             |source| ClusterError::directory("lead the cluster of", &self.data_directory, source);
         if !LeaderLock::is_free(&self.data_directory).map_err(directory)? {
             let place = LeaderPlace::read(&self.data_directory);
+            let ours = &self.identity.cluster_id;
+            if let Some(leads) = place.as_ref().and_then(|place| place.other_cluster(ours)) {
+                return Err(ClusterError::OtherCluster {
+                    directory: self.data_directory.clone(),
+                    leads: leads.to_owned(),
+                    ours: ours.clone(),
+                });
+            }
             news(JobManagerNews::StandsBy { leader: place.map(|it| (it.address, it.pid)) });
         }
         let Some(lock) = LeaderLock::wait(&self.data_directory, stop).map_err(directory)? else {
             return Ok(());
         };
         let (store, opened) = self.open_store()?;
-        lock.announce(acceptor.address().to_string()).map_err(directory)?;
+        lock.announce(acceptor.address().to_string(), &self.identity.cluster_id)
+            .map_err(directory)?;
         let (failed, failures) = bounded(1);
         let leading = Leading::start(&self, Arc::new(store), io.handle(), &door, failed)?;
         news(JobManagerNews::Leads);

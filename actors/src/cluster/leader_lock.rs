@@ -37,6 +37,9 @@ pub(crate) struct LeaderPlace {
     pub(crate) address: String,
     /// Of its process, for people.
     pub(crate) pid: u32,
+    /// Name of the cluster that it leads; not told by earlier versions.
+    #[serde(default)]
+    pub(crate) cluster_id: Option<String>,
 }
 
 impl LeaderLock {
@@ -100,8 +103,9 @@ impl LeaderLock {
     ///
     /// # Errors
     /// When the data directory cannot be written.
-    pub(crate) fn announce(&self, address: String) -> io::Result<()> {
-        let place = LeaderPlace { address, pid: process::id() };
+    pub(crate) fn announce(&self, address: String, cluster_id: &str) -> io::Result<()> {
+        let cluster_id = Some(cluster_id.to_owned());
+        let place = LeaderPlace { address, pid: process::id(), cluster_id };
         let text = serde_json::to_vec(&place).map_err(io::Error::other)?;
         durable_file::replace(&self.directory.join("leader.json"), &[&text])
     }
@@ -146,6 +150,11 @@ impl ClusterPlace {
 }
 
 impl LeaderPlace {
+    /// The name of the cluster that it leads, if that is another than `cluster_id`.
+    pub(crate) fn other_cluster(&self, cluster_id: &str) -> Option<&str> {
+        self.cluster_id.as_deref().filter(|leads| *leads != cluster_id)
+    }
+
     /// Where the newest leader of a data directory said that it listens; it may be gone.
     pub(crate) fn read(directory: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(directory.join("leader.json")).ok()?).ok()
@@ -176,8 +185,10 @@ mod tests {
         let path = directory.path().to_owned();
         let (_stop, stopped) = bounded(1);
         let first = LeaderLock::wait(&path, &stopped).unwrap().unwrap();
-        first.announce("127.0.0.1:1".to_owned()).unwrap();
+        first.announce("127.0.0.1:1".to_owned(), "one").unwrap();
         assert_eq!(LeaderPlace::read(&path).unwrap().pid, process::id());
+        assert_eq!(LeaderPlace::read(&path).unwrap().other_cluster("one"), None);
+        assert_eq!(LeaderPlace::read(&path).unwrap().other_cluster("two"), Some("one"));
         let waiting = thread::spawn(move || LeaderLock::wait(&path, &stopped).unwrap().is_some());
         drop(first);
         assert!(waiting.join().unwrap());
@@ -198,6 +209,12 @@ mod tests {
         assert!(!LeaderLock::is_free(directory.path()).unwrap());
         drop(free);
         assert!(LeaderLock::is_free(directory.path()).unwrap());
+    }
+
+    #[test]
+    fn what_an_earlier_version_announced_is_read() {
+        let place: LeaderPlace = serde_json::from_str(r#"{"address":"a:1","pid":7}"#).unwrap();
+        assert_eq!((place.pid, place.other_cluster("two")), (7, None));
     }
 
     #[test]

@@ -1,18 +1,19 @@
 //! A worker's way to whoever leads.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, Recipient};
+use crossbeam_channel::Sender;
 use regrow_protocol::{
     FromWorker, ToJobMaster, ToShuffleService, ToTaskExecutor, ToWorker, decode, encode,
 };
 use regrow_runtime::with_causes;
-use tokio::{runtime::Handle, task::JoinHandle};
+use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
 use tracing::{debug, error, info};
 
 use super::{
     acceptor::Caller,
-    dialer::{Dialed, DialerConfig, dial},
+    dialer::{Dialed, DialerConfig, Tried, dial},
 };
 use crate::{
     gateway::{Gateway, Post},
@@ -20,12 +21,16 @@ use crate::{
     task_executor::LeaderNews,
 };
 
+/// How long a worker looks for a leader before it says that there is none; it goes on looking.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Keeps a connection to the leader, whoever that is. While there is none, nothing is kept: what
 /// matters is said again when the leader asks the worker to register.
 pub(crate) struct MasterLink {
     config: Arc<DialerConfig>,
     limits: LinkLimits,
     io: Handle,
+    no_leader: Sender<String>,
     behind: Option<Behind>,
     link: Option<Link>,
     /// Number of the newest connection, so that the end of an older one is told from its.
@@ -42,6 +47,8 @@ pub(crate) struct MasterLinkConfig {
     pub(crate) limits: LinkLimits,
     /// Where sockets are read and written.
     pub(crate) io: Handle,
+    /// Told what was tried when no leader was found for long, once each time.
+    pub(crate) no_leader: Sender<String>,
 }
 
 /// The actors of the worker.
@@ -100,11 +107,12 @@ impl Message for Ended {
 impl MasterLink {
     /// A link that looks for the leader as soon as it knows its worker.
     pub(crate) fn new(config: MasterLinkConfig) -> Self {
-        let MasterLinkConfig { dialer, limits, io } = config;
+        let MasterLinkConfig { dialer, limits, io, no_leader } = config;
         Self {
             config: Arc::new(dialer),
             limits,
             io,
+            no_leader,
             behind: None,
             link: None,
             connection: 0,
@@ -115,9 +123,23 @@ impl MasterLink {
 
     fn look(&mut self, ctx: &Context<Self>) {
         let (config, this) = (Arc::clone(&self.config), ctx.address());
+        let no_leader = self.no_leader.clone();
         let looking = self.io.spawn(async move {
-            let failed = |address: &str, reason: &str| debug!(address, reason, "no leader there");
-            this.do_send(Found(dial(&config, failed).await));
+            let tried = Tried::default();
+            let failed = |address: &str, reason: &str| {
+                debug!(address, reason, "no leader there");
+                tried.note(address, reason);
+            };
+            let mut dialing = pin!(dial(&config, failed));
+            let in_time = timeout(PATIENCE, &mut dialing).await;
+            let dialed = if let Ok(dialed) = in_time {
+                dialed
+            } else {
+                // What was told before may not have been read yet.
+                let _ = no_leader.try_send(tried.told());
+                dialing.await
+            };
+            this.do_send(Found(dialed));
         });
         self.looking = Some(looking);
     }

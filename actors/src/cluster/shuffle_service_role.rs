@@ -6,7 +6,10 @@ use crossbeam_channel::Receiver;
 use regrow_protocol::{DataDirectoryId, Role, WorkerId};
 use regrow_runtime::Options;
 
-use super::{ClusterError, ClusterIdentity, DataPlace, worker_process::WorkerProcess};
+use super::{
+    ClusterError, ClusterIdentity, DataPlace,
+    worker_process::{WorkerNews, WorkerProcess},
+};
 use crate::{launch::random_bits, task::TaskFactory, worker::WorkerDirectories};
 
 /// A stand-alone shuffle service, before it runs: a worker without slots, whose data directory
@@ -31,6 +34,11 @@ pub struct ShuffleServiceRole {
 pub enum ShuffleServiceNews {
     /// It takes connections.
     Listening(SocketAddr),
+    /// It found no leader for long; it goes on looking.
+    NoLeader {
+        /// Which addresses, with what each said.
+        tried: String,
+    },
     /// It keeps a directory, and `TaskManagers` may write there.
     Keeps {
         /// Which one; the same after a restart.
@@ -66,6 +74,9 @@ impl ShuffleServiceRole {
             options: self.options,
             factory: self.factory,
         }
-        .run(stop, |address| news(ShuffleServiceNews::Listening(address)))
+        .run(stop, |said| match said {
+            WorkerNews::Listening(address) => news(ShuffleServiceNews::Listening(address)),
+            WorkerNews::NoLeader { tried } => news(ShuffleServiceNews::NoLeader { tried }),
+        })
     }
 }

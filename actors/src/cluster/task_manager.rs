@@ -7,7 +7,10 @@ use crossbeam_channel::{Receiver, select};
 use regrow_protocol::{DataDirectoryId, Role, WorkerId};
 use regrow_runtime::Options;
 
-use super::{ClusterError, ClusterIdentity, DataPlace, worker_process::WorkerProcess};
+use super::{
+    ClusterError, ClusterIdentity, DataPlace,
+    worker_process::{WorkerNews, WorkerProcess},
+};
 use crate::{launch::random_bits, task::TaskFactory, worker::WorkerDirectories};
 
 /// How often a `TaskManager` looks for the shuffle service that it needs.
@@ -54,6 +57,11 @@ pub enum TaskManagerNews {
     },
     /// It takes connections.
     Listening(SocketAddr),
+    /// It found no leader for long; it goes on looking.
+    NoLeader {
+        /// Which addresses, with what each said.
+        tried: String,
+    },
     /// It runs tasks.
     Runs {
         /// How many at a time.
@@ -98,7 +106,10 @@ impl TaskManager {
             options: self.options,
             factory: self.factory,
         }
-        .run(stop, |address| news(TaskManagerNews::Listening(address)))
+        .run(stop, |said| match said {
+            WorkerNews::Listening(address) => news(TaskManagerNews::Listening(address)),
+            WorkerNews::NoLeader { tried } => news(TaskManagerNews::NoLeader { tried }),
+        })
     }
 
     fn shuffle_directory(&self) -> PathBuf {

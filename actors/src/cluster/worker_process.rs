@@ -9,7 +9,7 @@ use std::{
 };
 
 use actix::{Actor, Addr, Context, Handler, System};
-use crossbeam_channel::{Receiver, bounded, select};
+use crossbeam_channel::{Receiver, Sender, bounded, select};
 use regrow_protocol::{Hello, Role, WorkerDescription, WorkerId};
 use regrow_runtime::{Options, WorkerTimeouts};
 use regrow_shuffle::RemoteReads;
@@ -38,6 +38,17 @@ const USER_CODE_END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait between two looks for the leader.
 const BACKOFF_MAX: Duration = Duration::from_millis(250);
 
+/// What a worker tells whoever started it.
+pub(crate) enum WorkerNews {
+    /// It takes connections.
+    Listening(SocketAddr),
+    /// It looked for a leader for long, and goes on.
+    NoLeader {
+        /// Which addresses, with what each said.
+        tried: String,
+    },
+}
+
 /// A worker, before it runs.
 pub(crate) struct WorkerProcess {
     /// Which cluster it works for.
@@ -63,26 +74,28 @@ pub(crate) struct WorkerProcess {
 }
 
 impl WorkerProcess {
-    /// Runs until `stop` speaks, on threads of its own; `listening` hears where it listens.
+    /// Runs until `stop` speaks, on threads of its own; `news` hears how it stands.
     ///
     /// # Errors
     /// When its actors cannot be started, or died.
     pub(crate) fn run(
         self,
         stop: &Receiver<()>,
-        listening: impl FnOnce(SocketAddr),
+        mut news: impl FnMut(WorkerNews),
     ) -> Result<(), ClusterError> {
         let io = IoThread::start().map_err(ClusterError::Thread)?;
         let (died, deaths) = bounded(1);
+        let (no_leader, searches) = bounded(1);
         let (halt, halted) = oneshot::channel::<()>();
         let (started, starts) = mpsc::channel();
         let handle = io.handle().clone();
         let drain = self.options.drain_timeout;
         let work = async move {
-            let Started { worker, link, port } = match self.start(handle, Watcher { died }) {
-                Ok(started) => started,
-                Err(error) => return drop(started.send(Err(error))),
-            };
+            let Started { worker, link, port } =
+                match self.start(handle, no_leader, Watcher { died }) {
+                    Ok(started) => started,
+                    Err(error) => return drop(started.send(Err(error))),
+                };
             drop(started.send(Ok((worker.threads_ended, port.bound()))));
             // A sender that was dropped says the same.
             let _ = halted.await;
@@ -103,10 +116,17 @@ impl WorkerProcess {
             .spawn(serve)
             .map_err(ClusterError::Thread)?;
         let (threads_ended, bound) = starts.recv().map_err(|_| ClusterError::Ended)??;
-        listening(bound);
-        let ended = select! {
-            recv(stop) -> _ => Ok(()),
-            recv(deaths) -> _ => Err(ClusterError::Ended),
+        news(WorkerNews::Listening(bound));
+        let ended = loop {
+            select! {
+                recv(stop) -> _ => break Ok(()),
+                recv(deaths) -> _ => break Err(ClusterError::Ended),
+                recv(searches) -> tried => match tried {
+                    Ok(tried) => news(WorkerNews::NoLeader { tried }),
+                    // Whoever looks is gone.
+                    Err(_) => break Err(ClusterError::Ended),
+                },
+            }
         };
         drop(halt);
         if thread.join().is_err() {
@@ -118,7 +138,12 @@ impl WorkerProcess {
         ended
     }
 
-    fn start(self, io: Handle, watcher: Watcher) -> Result<Started, ClusterError> {
+    fn start(
+        self,
+        io: Handle,
+        no_leader: Sender<String>,
+        watcher: Watcher,
+    ) -> Result<Started, ClusterError> {
         let description = WorkerDescription {
             worker: self.worker,
             data_directory: self.directories.id(),
@@ -141,9 +166,13 @@ impl WorkerProcess {
         self.directories.note_address(port.address()).map_err(ClusterError::DataDirectory)?;
         let shuffle_address = Some(port.address());
         let description = WorkerDescription { shuffle_address, ..description };
-        let link =
-            MasterLink::new(MasterLinkConfig { dialer: self.dialer(description), limits, io })
-                .start();
+        let link = MasterLink::new(MasterLinkConfig {
+            dialer: self.dialer(description),
+            limits,
+            io,
+            no_leader,
+        })
+        .start();
         port.pass_on(link.clone().recipient());
         let spawned = spawn_worker(WorkerConfig {
             worker: self.worker,
@@ -200,7 +229,7 @@ struct Started {
 
 /// Says when the worker died.
 struct Watcher {
-    died: crossbeam_channel::Sender<()>,
+    died: Sender<()>,
 }
 
 impl Actor for Watcher {
