@@ -61,7 +61,7 @@ async fn keep_connected(config: DialerConfig, leader_timeout: Duration, says: Se
         let tried = Tried::default();
         let note = |address: &str, reason: &str| tried.note(address, reason);
         let Ok(dialed) = timeout(leader_timeout, dial(&config, note)).await else {
-            drop(says.send(Heard::NoLeader(tried.told())));
+            drop(says.send(Heard::NoLeader(tried.told(&(config.addresses)()))));
             return;
         };
         let (link, task) = link(config.limits);

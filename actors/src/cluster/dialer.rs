@@ -66,13 +66,16 @@ impl Tried {
         }
     }
 
-    /// All of it, for people.
-    pub(super) fn told(&self) -> String {
+    /// All of it, for people; of the addresses that are `known`, if none said anything.
+    pub(super) fn told(&self, known: &[String]) -> String {
         let tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if tried.is_empty() {
+        if !tried.is_empty() {
+            return tried.join(", ");
+        }
+        if known.is_empty() {
             return "no address, since none is known".to_owned();
         }
-        tried.join(", ")
+        format!("{} (no answer yet)", known.join(", "))
     }
 }
 
@@ -153,13 +156,14 @@ mod tests {
     #[test]
     fn what_was_tried_is_told_once_and_bounded() {
         let tried = Tried::default();
-        assert_eq!(tried.told(), "no address, since none is known");
+        assert_eq!(tried.told(&[]), "no address, since none is known");
+        assert_eq!(tried.told(&["a:1".to_owned()]), "a:1 (no answer yet)");
         tried.note("a:1", "refused");
         tried.note("a:1", "refused");
         tried.note("b:2", "silent");
-        assert_eq!(tried.told(), "a:1 (refused), b:2 (silent)");
+        assert_eq!(tried.told(&[]), "a:1 (refused), b:2 (silent)");
         (0..2 * TRIED_MAX).for_each(|port| tried.note(&format!("c:{port}"), "refused"));
-        assert_eq!(tried.told().matches(", ").count() + 1, TRIED_MAX);
+        assert_eq!(tried.told(&[]).matches(", ").count() + 1, TRIED_MAX);
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl MasterLink {
                 dialed
             } else {
                 // What was told before may not have been read yet.
-                let _ = no_leader.try_send(tried.told());
+                let _ = no_leader.try_send(tried.told(&(config.addresses)()));
                 dialing.await
             };
             this.do_send(Found(dialed));
