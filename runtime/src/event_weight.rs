@@ -2,7 +2,7 @@
 
 use regrow_protocol::{Accumulator, FinishRecord};
 
-use crate::{CoordinatorDelta, JobEvent, RecoveryDecision, ResetReason, VertexReset};
+use crate::{CoordinatorDelta, JobEvent, RecoveryDecision, VertexReset};
 
 /// Room of the names and numbers of one thing in an encoded event.
 const ITEM_BYTES: u64 = 150;
@@ -52,19 +52,7 @@ fn items_bytes(count: usize) -> u64 {
 }
 
 fn resets_bytes(resets: &[VertexReset]) -> u64 {
-    let text = |reset: &VertexReset| match &reset.reason {
-        ResetReason::Failed { message }
-        | ResetReason::PartitionLost { message }
-        | ResetReason::InputUnreachable { message } => message.len(),
-        ResetReason::WorkerLost
-        | ResetReason::OutputMissing
-        | ResetReason::InputChanged
-        | ResetReason::InputLost
-        | ResetReason::Cancelled
-        | ResetReason::SplitsLeft
-        | ResetReason::StagedFileLost
-        | ResetReason::ListingForgotten => 0,
-    };
+    let text = |reset: &VertexReset| reset.reason.message().map_or(0, str::len);
     resets.iter().map(|reset| ITEM_BYTES + text(reset) as u64).sum()
 }
 

@@ -109,6 +109,23 @@ impl ResetReason {
         }
     }
 
+    /// What was said of it, where something was.
+    pub(crate) fn message(&self) -> Option<&str> {
+        match self {
+            Self::Failed { message }
+            | Self::PartitionLost { message }
+            | Self::InputUnreachable { message } => Some(message),
+            Self::WorkerLost
+            | Self::OutputMissing
+            | Self::InputChanged
+            | Self::InputLost
+            | Self::Cancelled
+            | Self::SplitsLeft
+            | Self::StagedFileLost
+            | Self::ListingForgotten => None,
+        }
+    }
+
     /// The reason for people.
     pub fn describe(&self) -> &'static str {
         match self {

@@ -212,7 +212,6 @@ impl Job {
         }
     }
 
-    /// A worker will not come back.
     /// A worker takes no attempt any more; those that it was not told of yet go elsewhere.
     pub(super) fn worker_leaving(&mut self, worker: WorkerId) {
         self.workers.leave(worker);
@@ -224,6 +223,7 @@ impl Job {
         }
     }
 
+    /// A worker will not come back.
     pub(super) fn worker_lost(&mut self, worker: WorkerId, out: &mut Decision) {
         let wrote = self.workers.description(worker).map(|worker| worker.data_directory);
         let unserved = self.workers.remove(worker);
@@ -279,20 +279,7 @@ impl Job {
 fn too_many_losses(reset: &VertexReset) -> String {
     let VertexReset { subtask, reason, .. } = reset;
     let why = reason.describe();
-    let detail = match reason {
-        ResetReason::InputUnreachable { message } | ResetReason::PartitionLost { message } => {
-            format!(" ({message})")
-        }
-        ResetReason::Failed { .. }
-        | ResetReason::WorkerLost
-        | ResetReason::OutputMissing
-        | ResetReason::InputChanged
-        | ResetReason::InputLost
-        | ResetReason::Cancelled
-        | ResetReason::SplitsLeft
-        | ResetReason::StagedFileLost
-        | ResetReason::ListingForgotten => String::new(),
-    };
+    let detail = reason.message().map_or_else(String::new, |message| format!(" ({message})"));
     format!(
         "task {subtask} lost its worker, its output or the way to an input {LOSSES_MAX} times; \
          the last: {why}{detail}"

@@ -199,14 +199,10 @@ impl Workers {
         self.stranded.remove(&id);
         let Some(description) = worker.description.filter(|_| free_slots > 0) else { return };
         let reported = self.reported.contains(&description.data_directory);
-        match description.keeper {
-            _ if reported && !unusable => {
-                self.free.insert((free_slots, id));
-            }
-            PartitionKeeper::ShuffleService if !reported => {
-                self.stranded.insert(id, free_slots);
-            }
-            PartitionKeeper::ShuffleService | PartitionKeeper::Worker => {}
+        if !reported && description.keeper == PartitionKeeper::ShuffleService {
+            self.stranded.insert(id, free_slots);
+        } else if reported && !unusable {
+            self.free.insert((free_slots, id));
         }
     }
 }
