@@ -105,7 +105,7 @@ async fn accept(listener: TcpListener, address: SocketAddr, config: Arc<Acceptor
             Ok((stream, peer)) => {
                 let config = Arc::clone(&config);
                 let hello = (config.hello)(address);
-                tokio::spawn(async move { greet(stream, (peer, hello), permit, &config).await });
+                tokio::spawn(async move { greet(stream, peer, hello, permit, &config).await });
             }
             // The caller left meanwhile, or descriptors are short: neither ends the listening.
             Err(error) => {
@@ -118,7 +118,8 @@ async fn accept(listener: TcpListener, address: SocketAddr, config: Arc<Acceptor
 
 async fn greet(
     mut stream: TcpStream,
-    (peer, ours): (SocketAddr, Hello),
+    peer: SocketAddr,
+    ours: Hello,
     permit: tokio::sync::OwnedSemaphorePermit,
     config: &AcceptorConfig,
 ) {

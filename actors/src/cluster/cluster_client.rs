@@ -25,8 +25,7 @@ pub struct ClusterClient {
     pub data_directory: PathBuf,
     /// `host:port` of `JobManagers`; empty to look into the data directory.
     pub leaders: Vec<String>,
-    /// How long it looks for a leader before it gives up; while it follows a job, it never does
-    /// after it was connected once, unless this time passes without any leader.
+    /// How long it looks for a leader before it gives up: the first one, and each next one.
     pub leader_timeout: Duration,
 }
 

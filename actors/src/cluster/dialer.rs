@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    fmt,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -10,7 +11,7 @@ use bytes::BytesMut;
 use regrow_protocol::{Hello, Role};
 use regrow_runtime::with_causes;
 use tokio::{
-    net::TcpStream,
+    net::{TcpStream, ToSocketAddrs},
     sync::OwnedSemaphorePermit,
     time::{sleep, timeout},
 };
@@ -121,17 +122,9 @@ enum Answer {
 }
 
 async fn knock(config: &DialerConfig, address: &str) -> Result<Answer, String> {
-    let mut stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address))
-        .await
-        .map_err(|_| format!("no answer for {} ms", CONNECT_TIMEOUT.as_millis()))?
-        .map_err(|error| error.to_string())?;
-    if let Err(error) = stream.set_nodelay(true) {
-        debug!(%address, %error, "small messages may wait");
-    }
-    let (hello, read) = handshake(&mut stream, &config.hello, config.limits)
-        .await
-        .map_err(|error| with_causes(&error))?;
-    match hello.role {
+    let Called { role, stream, read } =
+        call(address, CONNECT_TIMEOUT, &config.hello, config.limits).await?;
+    match role {
         Role::JobManager => {
             Ok(Answer::Leads(Dialed { address: address.to_owned(), stream, read, permit: None }))
         }
@@ -140,6 +133,34 @@ async fn knock(config: &DialerConfig, address: &str) -> Result<Answer, String> {
             Err("whoever listens there is no JobManager".to_owned())
         }
     }
+}
+
+/// Somebody who was called and said who they are.
+pub(super) struct Called {
+    pub(super) role: Role,
+    pub(super) stream: TcpStream,
+    /// What was read beyond the `Hello`.
+    pub(super) read: BytesMut,
+}
+
+/// Connects to whoever listens at `address`, for `connect_timeout` at most, and says `ours`. The error
+/// is for people.
+pub(super) async fn call(
+    address: impl ToSocketAddrs + fmt::Display,
+    connect_timeout: Duration,
+    ours: &Hello,
+    limits: LinkLimits,
+) -> Result<Called, String> {
+    let mut stream = timeout(connect_timeout, TcpStream::connect(&address))
+        .await
+        .map_err(|_| format!("no answer for {} ms", connect_timeout.as_millis()))?
+        .map_err(|error| error.to_string())?;
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(%address, %error, "small messages may wait");
+    }
+    let (theirs, read) =
+        handshake(&mut stream, ours, limits).await.map_err(|error| with_causes(&error))?;
+    Ok(Called { role: theirs.role, stream, read })
 }
 
 /// The wait after vain round number `round`, from 0: doubles up to `max`, less up to a half of it

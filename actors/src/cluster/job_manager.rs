@@ -6,6 +6,7 @@ use std::{
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use actix::{Actor, Addr, System};
@@ -199,16 +200,21 @@ impl Leading {
     ) -> Result<Self, ClusterError> {
         let (stop, stopped) = oneshot::channel();
         let (started, starts) = mpsc::channel();
-        let dispatcher = (manager.data_directory.clone(), Arc::clone(&manager.factory));
-        let grace = manager.options.reconnect_grace;
         let ClusterIdentity { cluster_id, registry } = manager.identity.clone();
-        let hello = Hello::new(cluster_id, Some(registry), Role::JobManager);
-        let gate = (manager.limits(), grace, hello, io.clone());
+        let config = LeadingConfig {
+            data_directory: manager.data_directory.clone(),
+            factory: Arc::clone(&manager.factory),
+            store,
+            limits: manager.limits(),
+            reconnect_grace: manager.options.reconnect_grace,
+            hello: Hello::new(cluster_id, Some(registry), Role::JobManager),
+            io: io.clone(),
+        };
         let door = Arc::clone(door);
         let serve = move || {
             let system = System::new();
             system.block_on(async {
-                let (dispatcher, gate) = start_actors(dispatcher, gate, store);
+                let (dispatcher, gate) = start_actors(config);
                 door.open(gate);
                 // Whoever waits for this is there.
                 let _ = started.send(());
@@ -238,11 +244,22 @@ impl Leading {
     }
 }
 
-fn start_actors(
-    (data_directory, factory): (PathBuf, Arc<dyn TaskFactory>),
-    (limits, reconnect_grace, hello, io): (LinkLimits, std::time::Duration, Hello, Handle),
+/// What the actors of a leader are told.
+struct LeadingConfig {
+    data_directory: PathBuf,
+    factory: Arc<dyn TaskFactory>,
     store: SharedStore,
-) -> (Addr<Dispatcher>, Addr<Gate>) {
+    limits: LinkLimits,
+    reconnect_grace: Duration,
+    /// What this process says first to workers that it calls.
+    hello: Hello,
+    /// Where sockets are read and written.
+    io: Handle,
+}
+
+fn start_actors(config: LeadingConfig) -> (Addr<Dispatcher>, Addr<Gate>) {
+    let LeadingConfig { data_directory, factory, store, limits, reconnect_grace, hello, io } =
+        config;
     let dispatcher = Dispatcher::new(DispatcherConfig {
         data_directory,
         store,

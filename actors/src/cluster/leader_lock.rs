@@ -23,6 +23,9 @@ use crate::durable_file;
 /// Name of the file that the leader locks.
 const LOCK: &str = "leader.lock";
 
+/// Name of the file that says where the leader listens.
+const PLACE: &str = "leader.json";
+
 /// The lock of the leader, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct LeaderLock {
@@ -48,12 +51,10 @@ impl LeaderLock {
     /// # Errors
     /// When the data directory cannot be used.
     pub(crate) fn wait(directory: &Path, stop: &Receiver<()>) -> io::Result<Option<Self>> {
-        let file = Self::open(directory)?;
-        match file.try_lock() {
-            Ok(()) => return Ok(Some(Self { directory: directory.to_owned(), file })),
-            Err(fs::TryLockError::WouldBlock) => {}
-            Err(fs::TryLockError::Error(error)) => return Err(error),
+        if let Some(lock) = Self::try_take(directory)? {
+            return Ok(Some(lock));
         }
+        let file = Self::open(directory)?;
         // The thread is left behind when the process stops before it leads.
         let (locked, waits) = bounded(1);
         thread::Builder::new().name("regrow-standby".to_owned()).spawn(move || {
@@ -75,15 +76,10 @@ impl LeaderLock {
     /// # Errors
     /// When the data directory cannot be used.
     pub(crate) fn is_free(directory: &Path) -> io::Result<bool> {
-        let file = Self::open(directory)?;
-        match file.try_lock() {
-            Ok(()) => file.unlock().map(|()| true),
-            Err(fs::TryLockError::WouldBlock) => Ok(false),
-            Err(fs::TryLockError::Error(error)) => Err(error),
-        }
+        Ok(Self::try_take(directory)?.is_some())
     }
 
-    /// Leads for a moment, if nobody does; the directory must be there.
+    /// Leads, if nobody does.
     fn try_take(directory: &Path) -> io::Result<Option<Self>> {
         let file = Self::open(directory)?;
         match file.try_lock() {
@@ -107,7 +103,7 @@ impl LeaderLock {
         let cluster_id = Some(cluster_id.to_owned());
         let place = LeaderPlace { address, pid: process::id(), cluster_id };
         let text = serde_json::to_vec(&place).map_err(io::Error::other)?;
-        durable_file::replace(&self.directory.join("leader.json"), &[&text])
+        durable_file::replace(&self.directory.join(PLACE), &[&text])
     }
 }
 
@@ -157,7 +153,7 @@ impl LeaderPlace {
 
     /// Where the newest leader of a data directory said that it listens; it may be gone.
     pub(crate) fn read(directory: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(directory.join("leader.json")).ok()?).ok()
+        serde_json::from_slice(&fs::read(directory.join(PLACE)).ok()?).ok()
     }
 
     /// The addresses at which to look for the leader: those that are known, or else what the data

@@ -1,7 +1,7 @@
 //! Stands, in a `JobManager`'s process, for a worker in another one.
 
 use actix::{Actor, Context, Handler, Message};
-use regrow_protocol::{Envelope, ToShuffleService, ToTaskExecutor, ToWorker, WorkerId, encode};
+use regrow_protocol::{ToShuffleService, ToTaskExecutor, ToWorker, WorkerId, encode};
 use regrow_runtime::with_causes;
 use tracing::{debug, error};
 
@@ -64,7 +64,6 @@ impl Handler<Post<ToShuffleService>> for RemoteWorker {
     type Result = ();
 
     fn handle(&mut self, Post(envelope): Post<ToShuffleService>, _: &mut Self::Context) {
-        let Envelope { run, epoch, message } = envelope;
-        self.send(&ToWorker::ShuffleService(Envelope { run, epoch, message }));
+        self.send(&ToWorker::ShuffleService(envelope));
     }
 }

@@ -8,12 +8,13 @@ use std::{
 
 use actix::Message;
 use regrow_protocol::{Hello, Role};
-use regrow_runtime::with_causes;
-use tokio::{net::TcpStream, time::timeout};
 use tracing::debug;
 
-use super::acceptor::Caller;
-use crate::net::{LinkLimits, handshake};
+use super::{
+    acceptor::Caller,
+    dialer::{Called, call},
+};
+use crate::net::LinkLimits;
 
 /// Wait before the first call and between two: workers that know where to look have come by then.
 pub(crate) const CALL_PAUSE: Duration = Duration::from_millis(300);
@@ -73,16 +74,7 @@ pub(super) async fn call_worker(
 }
 
 async fn try_call(address: SocketAddr, ours: &Hello, limits: LinkLimits) -> Result<Caller, String> {
-    let mut stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address))
-        .await
-        .map_err(|_| format!("no answer for {} ms", CONNECT_TIMEOUT.as_millis()))?
-        .map_err(|error| error.to_string())?;
-    if let Err(error) = stream.set_nodelay(true) {
-        debug!(%address, %error, "small messages may wait");
-    }
-    let (theirs, read) =
-        handshake(&mut stream, ours, limits).await.map_err(|error| with_causes(&error))?;
-    let role = theirs.role;
+    let Called { role, stream, read } = call(address, CONNECT_TIMEOUT, ours, limits).await?;
     match role {
         Role::TaskManager(_) | Role::ShuffleService(_) => {
             Ok(Caller { peer: address, role, stream, read, permit: None })

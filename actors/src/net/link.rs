@@ -49,10 +49,10 @@ pub(crate) enum LinkEnd {
     #[error("this side closed the connection")]
     ClosedHere,
     /// The peer is silent.
-    #[error("the peer was silent for {}", humantime(*.0))]
+    #[error("the peer was silent for {} ms", .0.as_millis())]
     Silent(Duration),
     /// The peer does not read what it is sent.
-    #[error("the peer took nothing for {}", humantime(*.0))]
+    #[error("the peer took nothing for {} ms", .0.as_millis())]
     Stuck(Duration),
     /// More waits to be sent than is allowed.
     #[error("the peer does not keep up: more than {0} bytes wait to be sent to it")]
@@ -66,10 +66,6 @@ pub(crate) enum LinkEnd {
     /// The system says so.
     #[error("the connection broke")]
     Broken(#[source] io::Error),
-}
-
-fn humantime(duration: Duration) -> String {
-    format!("{} ms", duration.as_millis())
 }
 
 impl Link {
