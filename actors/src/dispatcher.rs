@@ -55,7 +55,7 @@ use crate::{
     cluster::DialWorkers,
     effects::EffectRunner,
     gateway::{Post, WorkerConnected},
-    job_master::KillMaster,
+    job_master::{JobMaster, KillMaster},
     panic_watch::current_panic,
     recovery_reports::reports_directory,
     resource_manager::ResourceManager,
@@ -166,6 +166,14 @@ impl Dispatcher {
     fn places(&self, job: &JobId) -> Places {
         let reports = reports_directory(&self.config.data_directory, job);
         Places { archive: self.archive.clone(), reports }
+    }
+
+    /// Whoever leads a run here at the moment.
+    fn masters(&self) -> impl Iterator<Item = &Addr<JobMaster>> {
+        self.runs.values().filter_map(|run| match &run.life {
+            Life::Led(master) => Some(master),
+            Life::Opening | Life::Concluding(_) | Life::Forgetting => None,
+        })
     }
 
     fn run_of(&mut self, job: &JobId) -> Option<&mut Run> {
@@ -375,11 +383,7 @@ impl Handler<WorkerConnected> for Dispatcher {
         if !self.leaving.contains(&connected.worker.worker) {
             self.config.resource_manager.do_send(connected.clone());
         }
-        for run in self.runs.values() {
-            if let Life::Led(master) = &run.life {
-                master.do_send(connected.clone());
-            }
-        }
+        self.masters().for_each(|master| master.do_send(connected.clone()));
         self.workers.insert(connected.worker.worker, connected);
     }
 }
@@ -391,11 +395,7 @@ impl Handler<Terminated<WorkerId>> for Dispatcher {
         self.workers.remove(&worker);
         self.leaving.remove(&worker);
         self.config.resource_manager.do_send(Terminated(worker));
-        for run in self.runs.values() {
-            if let Life::Led(master) = &run.life {
-                master.do_send(Terminated(worker));
-            }
-        }
+        self.masters().for_each(|master| master.do_send(Terminated(worker)));
     }
 }
 

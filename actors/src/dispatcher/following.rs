@@ -9,11 +9,10 @@ use tracing::{info, warn};
 
 use super::{
     CancelRun, ClientUpdate, Dispatcher, SubmitError, SubmitJob,
-    admission::{Which, check_same},
+    admission::{self, Which, check_same},
     listing::ListJobs,
     looking::LookAt,
     run::{Life, Run},
-    store_work,
 };
 use crate::{
     cluster::{WorkerDisconnected, WorkerLeaving},
@@ -113,7 +112,7 @@ impl Dispatcher {
         let (archive, this) = (self.archive.clone(), ctx.address());
         let (job, id) = (submit.submission.job.clone(), submit.submission.submission);
         let work = move |store: &mut dyn EventStore| {
-            store_work::ended(store, &archive, &job, Which::Of(id))
+            admission::ended(store, &archive, &job, Which::Of(id))
         };
         ask(&*self.config.store, work, move |result| {
             // A store that cannot tell knows of no such end.
@@ -176,7 +175,7 @@ impl Dispatcher {
         let (archive, name) = (self.archive.clone(), job.clone());
         let which = wanted.map_or(Which::Newest, Which::Run);
         let work =
-            move |store: &mut dyn EventStore| store_work::ended(store, &archive, &name, which);
+            move |store: &mut dyn EventStore| admission::ended(store, &archive, &name, which);
         ask(&*self.config.store, work, move |result| {
             client.do_send(match result.unwrap_or_else(|reason| Err(unread(&job, reason))) {
                 Ok(Some(outcome)) => {
@@ -245,11 +244,7 @@ impl Handler<HandOver> for Dispatcher {
         // Who asks from now on asks the next leader again.
         self.put_off.get_or_insert_with(Vec::new);
         let (part, end) = hand_over();
-        for run in self.runs.values() {
-            if let Life::Led(master) = &run.life {
-                master.do_send(HandOverLife(part.clone()));
-            }
-        }
+        self.masters().for_each(|master| master.do_send(HandOverLife(part.clone())));
         drop(part);
         Box::pin(async move {
             if !end.wait().await {
@@ -266,11 +261,7 @@ impl Handler<WorkerReplaced> for Dispatcher {
         self.workers.remove(&replaced.worker);
         self.leaving.remove(&replaced.worker);
         self.config.resource_manager.do_send(Terminated(replaced.worker));
-        for run in self.runs.values() {
-            if let Life::Led(master) = &run.life {
-                master.do_send(replaced);
-            }
-        }
+        self.masters().for_each(|master| master.do_send(replaced));
     }
 }
 
@@ -283,11 +274,7 @@ impl Handler<WorkerLeaving> for Dispatcher {
         self.leaving.insert(worker);
         // Its slots are nobody's any more.
         self.config.resource_manager.do_send(Terminated(worker));
-        for run in self.runs.values() {
-            if let Life::Led(master) = &run.life {
-                master.do_send(leaving);
-            }
-        }
+        self.masters().for_each(|master| master.do_send(leaving));
     }
 }
 
@@ -295,10 +282,6 @@ impl Handler<WorkerDisconnected> for Dispatcher {
     type Result = ();
 
     fn handle(&mut self, disconnected: WorkerDisconnected, _: &mut Self::Context) {
-        for run in self.runs.values() {
-            if let Life::Led(master) = &run.life {
-                master.do_send(disconnected);
-            }
-        }
+        self.masters().for_each(|master| master.do_send(disconnected));
     }
 }

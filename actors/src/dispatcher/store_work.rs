@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::{error, warn};
 
 use super::{
-    admission::{self, AcceptedJobs, Admission, SubmitError, Which, store_result},
+    admission::{self, AcceptedJobs, Admission, SubmitError, store_result},
     ending::failed,
 };
 use crate::{
@@ -167,16 +167,6 @@ fn give_up(
             Ok(())
         }
     }
-}
-
-/// How the run of a job ended that is meant, if it did.
-pub(super) fn ended(
-    store: &mut dyn EventStore,
-    archive: &Archive,
-    job: &JobId,
-    which: Which,
-) -> Result<Option<JobOutcome>, SubmitError> {
-    admission::ended(store, archive, job, which)
 }
 
 fn claim_term(store: &mut dyn EventStore, floor: u64) -> Result<u64, StoreError> {
