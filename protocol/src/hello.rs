@@ -87,6 +87,9 @@ pub enum HelloError {
 }
 
 impl Hello {
+    /// Bytes of an encoded one at most: who sends more is not one of us.
+    pub const BYTES_MAX: usize = 64 << 10;
+
     /// What a process of `cluster_id` says first.
     pub fn new(cluster_id: String, registry: Option<u64>, role: Role) -> Self {
         Self {

@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_util::codec::{Decoder as _, Encoder as _};
 
-use super::{LinkLimits, link::codec, link_limits::HELLO_BYTES_MAX};
+use super::{LinkLimits, link::codec};
 
 /// The two sides do not come to talk: the connection is closed.
 #[derive(Debug, Error)]
@@ -49,7 +49,7 @@ pub(crate) async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> Result<(Hello, BytesMut), HandshakeError> {
     let exchange = async {
         let mut frame = BytesMut::new();
-        codec(HELLO_BYTES_MAX)
+        codec(Hello::BYTES_MAX)
             .encode(Bytes::from(encode(ours)?), &mut frame)
             .map_err(HandshakeError::BadFrame)?;
         stream.write_all(&frame).await.map_err(HandshakeError::Broken)?;
@@ -65,7 +65,7 @@ pub(crate) async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
 async fn hear_hello<S: AsyncRead + Unpin>(
     stream: &mut S,
 ) -> Result<(Hello, BytesMut), HandshakeError> {
-    let mut codec = codec(HELLO_BYTES_MAX);
+    let mut codec = codec(Hello::BYTES_MAX);
     let mut read = BytesMut::with_capacity(1 << 10);
     loop {
         if let Some(frame) = codec.decode(&mut read).map_err(HandshakeError::BadFrame)? {

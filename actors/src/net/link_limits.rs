@@ -19,9 +19,6 @@ pub(crate) struct LinkLimits {
     pub(crate) hello_timeout: Duration,
 }
 
-/// Bytes of a first frame at most: who sends more is not one of us.
-pub(crate) const HELLO_BYTES_MAX: usize = 64 << 10;
-
 impl LinkLimits {
     /// The limits with the heartbeats of `options`.
     pub(crate) fn of(options: &Options) -> Self {

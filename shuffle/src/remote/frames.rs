@@ -6,9 +6,6 @@ use std::io::{self, Read};
 use regrow_protocol::{Hello, decode, encode};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Bytes of a `Hello` at most.
-const HELLO_BYTES_MAX: usize = 64 << 10;
-
 /// Bytes of a message at most: a request for [`PARTITIONS_PER_REQUEST_MAX`] partitions has half.
 const MESSAGE_BYTES_MAX: usize = 256 << 10;
 
@@ -97,7 +94,7 @@ pub(super) fn read_hello(input: &mut impl Read) -> io::Result<Hello> {
         ));
     }
     let length = u32::from_be_bytes(length) as usize;
-    if length > HELLO_BYTES_MAX {
+    if length > Hello::BYTES_MAX {
         return Err(invalid("its first frame is none of ours"));
     }
     let mut bytes = vec![0; length];
