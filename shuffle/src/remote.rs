@@ -6,8 +6,8 @@
 //! Invariants:
 //! - The server opens only partition files of its own data directories, whose names it makes of
 //!   numbers.
-//! - A connection has at most its credit under way, and the server one buffer of 128 KiB
-//!   for it, however slow its reader is.
+//! - A connection has at most its credit under way, and the server one buffer of 128 KiB for it
+//!   beside the index entries of the partition that it sends, however slow its reader is.
 //! - A reader gives each block once, in order, however often its connection breaks.
 //! - Not reaching a server says nothing of its partitions.
 

@@ -26,7 +26,8 @@ const INPUT_BYTES: usize = 1 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
     /// Connections at a time; one more is closed at once, and its reader comes again. Each takes a
-    /// thread and at most 192 KiB.
+    /// thread and 128 KiB, and the index entries that it sends twice: 40 bytes for each region and
+    /// subpartition that is read, 5 MiB at most.
     pub connections_max: usize,
     /// A reader that says nothing and takes nothing for this long loses its connection, and makes
     /// a new one when it goes on.
