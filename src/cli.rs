@@ -55,6 +55,9 @@ use crate::{jobs::Jobs, program_factory::ProgramFactory};
 /// Environment variable that asks for the program's log, as `tracing` filters have it.
 const LOG_VARIABLE: &str = "REGROW_LOG";
 
+/// What `run` does and `submit` cannot: the coordinator of a cluster is another process.
+const KILL_FLAG: &str = "--kill-jobmaster-at";
+
 /// Runs batch dataflow jobs that survive the death of their coordinator
 #[derive(Debug, Parser)]
 #[command(
@@ -132,13 +135,13 @@ Exit code 0 says that the job is cancelled or had finished before, 1 that it had
     #[command(after_help = "Examples:
   regrow events nightly --json
   regrow events nightly --data-dir /data/regrow
-asks the cluster that is led there, or reads what the data directory holds if nobody leads.")]
+It asks the cluster that is led there, or reads what the data directory holds if nobody leads.")]
     Events(JobFlags),
     /// Prints what each recovery of a job kept and ran again, and why
     #[command(after_help = "Examples:
   regrow recovery nightly --json
   regrow recovery nightly --data-dir /data/regrow
-asks the cluster that is led there, or reads what the data directory holds if nobody leads.")]
+It asks the cluster that is led there, or reads what the data directory holds if nobody leads.")]
     Recovery(JobFlags),
     /// Prints every option with its value, where that came from, its default and meaning
     #[command(after_help = "Examples:
@@ -242,7 +245,7 @@ fn command(jobs: &Jobs) -> Result<Command, CliError> {
         let own = job.augment(Command::new(name.to_owned()));
         check_names(name, &own)?;
         let about = own.get_about().cloned().unwrap_or_default();
-        let submit = in_examples(own.clone(), "  regrow run ", "  regrow submit ");
+        let submit = for_submit(own.clone());
         jobs_of_submit.push(SubmitFlags::augment_args(submit).about(about));
         // The flags' own description would take the place of the job's.
         let about = own.get_about().cloned().unwrap_or_default();
@@ -276,6 +279,14 @@ fn named_in_examples(mut command: Command, program: &str) -> Command {
     below.into_iter().fold(command, |command, below| {
         command.mut_subcommand(below, |below| named_in_examples(below, program))
     })
+}
+
+/// A job of `run` as one of `submit`: without examples of what only `run` can do.
+fn for_submit(own: Command) -> Command {
+    let help = own.get_after_help().map(ToString::to_string);
+    let Some(help) = help else { return own };
+    let lines: Vec<_> = help.lines().filter(|line| !line.contains(KILL_FLAG)).collect();
+    own.after_help(lines.join("\n").replace("  regrow run ", "  regrow submit "))
 }
 
 fn in_examples(command: Command, said: &str, meant: &str) -> Command {

@@ -22,7 +22,7 @@ use super::{
     console::Console,
     error::CliError,
     followed::{Follower, report},
-    job_summary_text::{json_line, line, text},
+    job_summary_text::{json_line, lines, text},
     process_settings::ProcessSettings,
     run_flags::DataFlags,
     stored_jobs,
@@ -182,8 +182,10 @@ pub(crate) fn shuffle_service(
 /// `list`: all jobs that the cluster knows.
 pub(crate) fn list(jobs: &Jobs, flags: &ListFlags, console: &Console) -> Result<(), CliError> {
     let client = client(jobs, &Configuration::load(&flags.data)?)?;
-    for job in client.jobs(None).map_err(|error| client_error(&error))? {
-        console.result(&if flags.json { json_line(&job) } else { line(&job) });
+    let found = client.jobs(None).map_err(|error| client_error(&error))?;
+    let lines = if flags.json { found.iter().map(json_line).collect() } else { lines(&found) };
+    for line in &lines {
+        console.result(line);
     }
     Ok(())
 }

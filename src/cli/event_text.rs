@@ -118,6 +118,9 @@ fn decision_line(decision: &RecoveryDecision) -> String {
 fn delta_text(delta: &CoordinatorDelta) -> String {
     match delta {
         CoordinatorDelta::SplitsDiscovered { splits } => format!("{} splits found", splits.len()),
+        CoordinatorDelta::SplitsAssigned { attempt, splits, .. } if splits.is_empty() => {
+            format!("no split is left for attempt {attempt}")
+        }
         CoordinatorDelta::SplitsAssigned { attempt, splits, .. } => {
             let each: Vec<String> = splits.iter().map(|split| split.0.to_string()).collect();
             format!("splits {} to attempt {attempt}", each.join(" "))

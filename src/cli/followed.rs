@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Instant};
 
-use regrow_actors::{cluster::FollowUpdate, launch::LocalResult};
+use regrow_actors::{
+    cluster::FollowUpdate,
+    launch::{LocalResult, RunUpdate},
+};
 use regrow_runtime::JobOutcome;
 
 use super::{console::Console, error::CliError, launcher, progress::Progress};
@@ -15,20 +18,27 @@ pub(crate) struct Follower {
     began: Instant,
     /// Whether the leader was lost and no other was found yet.
     alone: bool,
+    /// Whether a leader was lost before.
+    lost: bool,
 }
 
 impl Follower {
     /// Shows on `console`, unless it is to be quiet.
     pub(crate) fn new(console: Arc<Console>, quiet: bool) -> Self {
         let progress = Progress::new(Arc::clone(&console), quiet);
-        Self { console, progress, quiet, began: Instant::now(), alone: false }
+        Self { console, progress, quiet, began: Instant::now(), alone: false, lost: false }
     }
 
     /// Shows what was heard.
     pub(crate) fn hear(&mut self, update: FollowUpdate) {
         match update {
+            // Nothing was interrupted that this client knows of: the job was submitted before.
+            FollowUpdate::Run(RunUpdate::Accepted { job, resumed: true, .. }) if !self.lost => {
+                self.say(&format!("following job {job}, which was submitted before"));
+            }
             FollowUpdate::Run(update) => self.progress.show(&update),
             FollowUpdate::LeaderLost { reason } => {
+                self.lost = true;
                 if !std::mem::replace(&mut self.alone, true) {
                     self.say(&format!(
                         "the JobManager is out of reach ({reason}); looking for the one that leads"

@@ -41,7 +41,7 @@ pub(crate) struct TextFlags {
     #[arg(long, value_name = "PATH")]
     output: PathBuf,
     /// How much text, such as 64mb
-    #[arg(long, value_name = "SIZE", default_value = "64mb")]
+    #[arg(long, visible_alias = "size", value_name = "SIZE", default_value = "64mb")]
     bytes: ByteCount,
     /// Make a directory with so many files, which have the size together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -58,7 +58,7 @@ pub(crate) struct RecordFlags {
     #[arg(long, value_name = "PATH")]
     output: PathBuf,
     /// How much, such as 1gb: as many whole records as fit
-    #[arg(long, alias = "bytes", value_name = "SIZE", default_value = "64mb")]
+    #[arg(long, visible_alias = "bytes", value_name = "SIZE", default_value = "64mb")]
     size: ByteCount,
     /// Make a directory with so many files, which have the records together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]

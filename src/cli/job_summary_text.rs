@@ -35,10 +35,19 @@ pub(super) fn json_line(job: &JobSummary) -> String {
     .to_string()
 }
 
-/// A job in one line.
-pub(super) fn line(job: &JobSummary) -> String {
-    let ago = ago(job).map_or_else(String::new, |ago| format!("  {ago}"));
-    format!("{}  {}  {}{ago}", job.job, job.state, job.job_name)
+/// Jobs, each in one line, in columns.
+pub(super) fn lines(jobs: &[JobSummary]) -> Vec<String> {
+    let cells =
+        |job: &JobSummary| [job.job.to_string(), job.state.to_string(), job.job_name.clone()];
+    let rows: Vec<_> = jobs.iter().map(|job| (cells(job), ago(job).unwrap_or_default())).collect();
+    let width = |column: usize| {
+        rows.iter().map(|(cells, _)| cells[column].chars().count()).max().unwrap_or_default()
+    };
+    let (ids, states, names) = (width(0), width(1), width(2));
+    let line = |([id, state, name], ago): &([String; 3], String)| {
+        format!("{id:ids$}  {state:states$}  {name:names$}  {ago}").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
 }
 
 /// How long ago a job ended, to the second.
@@ -102,7 +111,17 @@ mod tests {
 
     #[test]
     fn people_read_what_counts() {
-        assert_eq!(line(&job()), "nightly  FAILED  sort  ended 1m 1s ago");
+        let other = JobSummary {
+            job: "j".parse().unwrap(),
+            job_name: "wordcount".to_owned(),
+            state: JobState::Running,
+            ended_ago_ms: None,
+            ..job()
+        };
+        assert_eq!(
+            lines(&[job(), other]),
+            ["nightly  FAILED   sort       ended 1m 1s ago", "j        RUNNING  wordcount"]
+        );
         assert_eq!(
             text(&job()),
             "nightly (sort) is FAILED\nended 1m 1s ago\nrecovered 2 times\n3 commands of former \

@@ -16,6 +16,7 @@ use regrow_actors::{
     task::TaskFactory as _,
 };
 use regrow_protocol::JobId;
+use serde_json::json;
 
 use super::{
     cluster_commands::{client, client_error},
@@ -53,7 +54,7 @@ pub(crate) struct SubmitFlags {
     /// Leave as soon as the job is accepted
     #[arg(long)]
     pub(crate) detached: bool,
-    /// Print the result as JSON
+    /// Print the result as JSON; with --detached the job's name alone
     #[arg(long)]
     pub(crate) json: bool,
     /// Print no progress
@@ -87,7 +88,22 @@ pub(crate) fn submit(
     let (wish, wishes) = bounded(4);
     cancel_on_interrupt(job.clone(), wish.clone(), Arc::clone(console))?;
     console.say(&format!("job {job}"));
-    follow(&flags, &wish, console, |updates| client.submit(submission, &wishes, updates))
+    let named = json!({ "job_id": job }).to_string();
+    let end =
+        follow(&flags, &wish, console, |updates| client.submit(submission, &wishes, updates))?;
+    if end == End::Left && flags.json {
+        console.result(&named);
+    }
+    Ok(())
+}
+
+/// How the following of a job ended that did not fail.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Before the job: nothing is said of it.
+    Left,
+    /// With the job, which is reported.
+    Reported,
 }
 
 type Updates<'a> = &'a mut dyn FnMut(FollowUpdate);
@@ -97,7 +113,7 @@ fn follow(
     wish: &Sender<Wish>,
     console: &Arc<Console>,
     submit: impl FnOnce(Updates<'_>) -> Result<Followed, ClusterError>,
-) -> Result<(), CliError> {
+) -> Result<End, CliError> {
     let mut follower = Follower::new(Arc::clone(console), flags.quiet || flags.detached);
     let mut accepted = false;
     let end = submit(&mut |update: FollowUpdate| {
@@ -110,9 +126,10 @@ fn follow(
     });
     let began = follower.finish();
     match end {
-        Ok(Followed::Left) => Ok(()),
+        Ok(Followed::Left) => Ok(End::Left),
         Ok(Followed::Ended { outcome, joined }) => {
-            report(*outcome, (began, joined), (flags.json, flags.quiet), console)
+            report(*outcome, (began, joined), (flags.json, flags.quiet), console)?;
+            Ok(End::Reported)
         }
         // The job that was accepted is gone.
         Err(ClusterError::Refused(reason)) if accepted => Err(CliError::Failed(reason)),

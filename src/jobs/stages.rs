@@ -29,7 +29,7 @@ const SPLITS_MAX: u32 = 1 << 20;
   regrow run stages --stage 20x2s --stage 20x2s --stage 1x1s
   regrow run stages --stage 8x1s --stage 8x1s --pointwise --bytes 10mb
   regrow run stages --stage 4x1s --fail stage=0,subtask=2,attempt=0
-  regrow run --kill-jobmaster-at 50% stages --stage 20x500ms --stage 10x500ms")]
+  regrow run stages --stage 20x500ms --stage 10x500ms --kill-jobmaster-at 50%")]
 pub(crate) struct Stages {
     /// A stage of so many tasks of that length, such as 20x2s; repeat it for more stages
     #[arg(id = "stage", long = "stage", value_name = "TASKSxLENGTH", required = true)]

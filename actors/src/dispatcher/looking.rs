@@ -66,11 +66,19 @@ impl Dispatcher {
         };
         match (run, what) {
             (Some(run), Looking::Events(from)) => {
-                let work = move |store: &mut dyn EventStore| live_events(store, run, from);
+                let work = move |store: &mut dyn EventStore| match live_events(store, run, from)? {
+                    page if page.batches.is_empty() => {
+                        Ok(ended(&archive, &name, run, what).unwrap_or(Page::Events(page)))
+                    }
+                    page => Ok(Page::Events(page)),
+                };
                 ask(&*self.config.store, work, answer);
             }
-            (Some(_), Looking::Reports(from)) => {
-                let work = move || live_reports(&reports, &name, from);
+            (Some(run), Looking::Reports(from)) => {
+                let work = move || {
+                    let live = live_reports(&reports, &name, from);
+                    ended(&archive, &name, run, what).map_or(live, Ok)
+                };
                 self.config.effects.run("regrow-look", work, answer);
             }
             (None, _) => {
@@ -81,11 +89,22 @@ impl Dispatcher {
     }
 }
 
-fn live_events(store: &mut dyn EventStore, run: RunId, from: u64) -> Result<Page, SubmitError> {
+/// A page of `run`, if it is archived. The run may end, and what is live of it be removed, while that
+/// is read; it is archived before.
+fn ended(archive: &Archive, job: &JobId, run: RunId, what: Looking) -> Option<Page> {
+    let is_there = archive.read(job).ok()?.is_some_and(|ended| ended.outcome.run == run);
+    if is_there { archived(archive, job, what).ok() } else { None }
+}
+
+fn live_events(
+    store: &mut dyn EventStore,
+    run: RunId,
+    from: u64,
+) -> Result<EventPage, SubmitError> {
     let log = store.read_log(run)?;
     let damage = log.damage.map(|damage| damage.to_string());
     let batches = log.batches.into_iter().map(|batch| batch.bytes).collect();
-    Ok(Page::Events(EventPage::of(batches, damage, from)))
+    Ok(EventPage::of(batches, damage, from))
 }
 
 fn live_reports(reports: &Path, job: &JobId, from: ReportPlace) -> Result<Page, SubmitError> {
@@ -119,5 +138,51 @@ impl Handler<LookAt> for Dispatcher {
 
     fn handle(&mut self, look: LookAt, _: &mut Context<Self>) {
         self.look_at(look);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use regrow_protocol::{Accumulators, Epoch};
+    use regrow_runtime::{JobOutcome, JobState, RecoveryPhases, RecoveryReport};
+
+    use super::*;
+    use crate::archive::ArchivedJob;
+
+    #[test]
+    fn a_run_that_ends_while_it_is_looked_at_is_shown_from_the_archive() {
+        let root = tempfile::tempdir().unwrap();
+        let (archive, job, run) =
+            (Archive::new(root.path()), JobId::from_bits(1), RunId::from_bits(2));
+        let what = Looking::Reports(ReportPlace::default());
+        assert!(ended(&archive, &job, run, what).is_none(), "it runs");
+        let report = RecoveryReport {
+            epoch: Epoch::new(2, 0),
+            previous_end: "its process ended".to_owned(),
+            lines: Vec::new(),
+            log_damage: None,
+            phases: RecoveryPhases::default(),
+        };
+        let outcome = JobOutcome {
+            job: job.clone(),
+            run,
+            state: JobState::Finished,
+            recoveries: 1,
+            error: None,
+            accumulators: Accumulators::default(),
+        };
+        let archived = ArchivedJob {
+            outcome,
+            job_name: "sort".to_owned(),
+            arguments: Vec::new(),
+            submission: None,
+            reports: vec![report.clone()],
+        };
+        archive.write(&archived, &[]).unwrap();
+        let Some(Page::Reports(page)) = ended(&archive, &job, run, what) else {
+            panic!("it is archived")
+        };
+        assert_eq!(page.reports, [report]);
+        assert!(ended(&archive, &job, RunId::from_bits(3), what).is_none(), "of an older run");
     }
 }
