@@ -74,6 +74,8 @@ pub(super) struct Files {
     postponed: VecDeque<FileJob>,
     /// A term that could not be kept yet.
     unkept_term: Option<u64>,
+    /// Why the last look failed; told when it changes, since looks come each second.
+    blind: Option<String>,
 }
 
 impl FileWorker {
@@ -83,8 +85,8 @@ impl FileWorker {
         master: MasterGateway,
         thread: FileThread,
     ) -> io::Result<Self> {
-        let (postponed, unkept_term) = (VecDeque::new(), None);
-        let mut files = Files { worker, directories, master, postponed, unkept_term };
+        let (postponed, unkept_term, blind) = (VecDeque::new(), None, None);
+        let mut files = Files { worker, directories, master, postponed, unkept_term, blind };
         match thread {
             FileThread::Inline => Ok(Self::Inline(files)),
             FileThread::Own => {
@@ -124,13 +126,31 @@ impl Files {
             let error = with_causes(&error);
             warn!(worker = %self.worker, error, "a term cannot be kept; nothing is reported");
         }
-        let Err(error) = self.attempt(&job) else { return };
+        let done = self.attempt(&job);
+        if matches!(job, FileJob::Look { .. }) {
+            self.tell_of_look(done);
+            return;
+        }
+        let Err(error) = done else { return };
         warn!(worker = %self.worker, error = with_causes(&error), ?job, "postponed");
         match job {
             // Who asked asks again, or takes silence for an answer.
             FileJob::Report { .. } | FileJob::KeepTerm { .. } | FileJob::Look { .. } => {}
             FileJob::Release { .. } | FileJob::ReleaseRun { .. } => self.postpone(job),
         }
+    }
+
+    fn tell_of_look(&mut self, looked: Result<(), DiskError>) {
+        let blind = looked.err().map(|error| with_causes(&error));
+        if let Some(error) = blind.as_ref().filter(|_| self.blind != blind) {
+            warn!(
+                worker = %self.worker,
+                error,
+                "the data directory cannot be looked through; if it is gone, end this process and \
+                 start it on one that is there"
+            );
+        }
+        self.blind = blind;
     }
 
     fn keep_term(&mut self) -> Result<(), DiskError> {
