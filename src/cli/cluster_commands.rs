@@ -23,7 +23,7 @@ use super::{
     error::CliError,
     followed::{Follower, report},
     job_summary_text::{json_line, lines, text},
-    process_settings::ProcessSettings,
+    process_settings::{ProcessSettings, data_place},
     run_flags::DataFlags,
     stored_jobs,
 };
@@ -123,7 +123,7 @@ pub(crate) fn task_manager(
         data_directory: absolute(&configuration.directory())?,
         shuffle_service: settings.shuffle_service,
         leaders: settings.leaders,
-        data_place: settings.data_place,
+        data_place: data_place(&configuration)?,
         slots: settings.slots,
         options: settings.options,
         factory: Arc::new(ProgramFactory::new(jobs)),
@@ -156,7 +156,7 @@ pub(crate) fn shuffle_service(
         identity: identity(&settings, &jobs),
         data_directory: absolute(&configuration.directory())?,
         leaders: settings.leaders,
-        data_place: settings.data_place,
+        data_place: data_place(&configuration)?,
         options: settings.options,
         factory: Arc::new(ProgramFactory::new(jobs)),
     };

@@ -32,8 +32,6 @@ pub(crate) struct ProcessSettings {
     pub(crate) ports: RangeInclusive<u16>,
     /// Where `JobManager`s are; empty to look into the data directory.
     pub(crate) leaders: Vec<String>,
-    /// Where a worker serves its partitions.
-    pub(crate) data_place: DataPlace,
     pub(crate) slots: u32,
     /// Who keeps what a `TaskManager` writes.
     pub(crate) shuffle_service: ShuffleServiceKind,
@@ -101,15 +99,15 @@ impl ProcessSettings {
     pub(crate) fn of(configuration: &Configuration) -> Result<Self, CliError> {
         let kind = |text: &str| text.eq_ignore_ascii_case("local").then_some(());
         parsed(configuration, TYPE, "local", kind)?;
-        let host = |text: &str| text.parse().ok();
+        // Of no use but to a worker, and wrong everywhere.
+        data_bind_host(configuration)?;
+        data_ports(configuration)?;
         Ok(Self {
-            host: parsed(configuration, BIND_HOST, "an IP address of this host", host)?
-                .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            host: bind_host(configuration, BIND_HOST)?,
             ports: parsed(configuration, PORT, "a port, or a range such as 6123-6130", ports)?
                 .unwrap_or(6123..=6123),
             leaders: parsed(configuration, ADDRESSES, "host:port,host:port", addresses)?
                 .unwrap_or_default(),
-            data_place: data_place(configuration)?,
             slots: parsed(configuration, SLOTS, "a number from 1 to 1024", slots)?
                 .unwrap_or_else(cores),
             shuffle_service: parsed(
@@ -127,16 +125,29 @@ impl ProcessSettings {
     }
 }
 
-fn data_place(configuration: &Configuration) -> Result<DataPlace, CliError> {
-    let an_address = "an IP address of this host";
-    let host = |text: &str| text.parse().ok();
+/// Where a worker of this host serves its partitions. Asks for the address of the host by its name,
+/// which only the host itself need know.
+pub(crate) fn data_place(configuration: &Configuration) -> Result<DataPlace, CliError> {
     Ok(DataPlace {
-        bind_host: parsed(configuration, DATA_BIND_HOST, an_address, host)?
-            .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        ports: parsed(configuration, DATA_PORT, "a port, or a range such as 6200-6300", ports)?
-            .unwrap_or(0..=0),
+        bind_host: data_bind_host(configuration)?,
+        ports: data_ports(configuration)?,
         host: parsed(configuration, DATA_HOST, "a name or an IP address of this host", resolved)?,
     })
+}
+
+fn data_bind_host(configuration: &Configuration) -> Result<IpAddr, CliError> {
+    bind_host(configuration, DATA_BIND_HOST)
+}
+
+fn data_ports(configuration: &Configuration) -> Result<RangeInclusive<u16>, CliError> {
+    let found = parsed(configuration, DATA_PORT, "a port, or a range such as 6200-6300", ports)?;
+    Ok(found.unwrap_or(0..=0))
+}
+
+fn bind_host(configuration: &Configuration, key: &str) -> Result<IpAddr, CliError> {
+    let address = |text: &str| text.parse().ok();
+    let found = parsed(configuration, key, "an IP address of this host", address)?;
+    Ok(found.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
 }
 
 /// The address of a host by its name.
@@ -222,7 +233,6 @@ mod tests {
             (BIND_HOST, "here"),
             (DATA_BIND_HOST, "here"),
             (DATA_PORT, "-1"),
-            (DATA_HOST, "no such host"),
             (TYPE, "zookeeper"),
             (LEADER_TIMEOUT, "soon"),
         ] {
@@ -231,5 +241,15 @@ mod tests {
         }
         let error = of(&[("jobmanager.rpc.prt", "1")]).unwrap_err().to_string();
         assert!(error.contains(PORT), "{error}");
+    }
+
+    #[test]
+    fn only_the_host_of_a_worker_need_know_its_name() {
+        let settings = vec![(DATA_HOST.to_owned(), "no such host".to_owned())];
+        let flags = DataFlags { settings, ..DataFlags::default() };
+        let configuration = Configuration::load(&flags).unwrap();
+        assert!(ProcessSettings::of(&configuration).is_ok());
+        let error = data_place(&configuration).unwrap_err().to_string();
+        assert!(error.contains(DATA_HOST) && error.contains("no such host"), "{error}");
     }
 }
