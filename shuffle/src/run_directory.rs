@@ -174,8 +174,10 @@ impl RunDirectory {
             Sharing::Alone | Sharing::WithWriters => None,
             Sharing::AsWriter(writer) => Some(writer),
         };
-        // Who keeps the directory may have removed it since.
-        let open = if let Some(open) = log.take().filter(FinishLog::has_a_name) {
+        // A service that keeps the directory may have removed it since. Nobody else does, and a look
+        // at the file costs as much as the write.
+        let is_there = |open: &FinishLog| writer.is_none() || open.has_a_name();
+        let open = if let Some(open) = log.take().filter(is_there) {
             open
         } else {
             make_directory(&self.path).during("make", &self.path)?;
