@@ -88,8 +88,10 @@ fn fault_21_a_job_is_cancelled_joined_and_listed_by_its_name() {
     let other = sandbox.regrow(&format!("submit stages --stage 3x1s --job-id long {DATA}"));
     assert_eq!(other.code, Some(2), "{}", other.err);
     assert!(other.err.contains("job long exists with other arguments"), "{}", other.err);
-    let status = sandbox.fine(&format!("status long --json {DATA}")).json();
-    assert_eq!(status["waiting_for"], "workers", "{status}");
+    sandbox.wait_until("it says that it waits for workers", |sandbox| {
+        let status = sandbox.fine(&format!("status long --json {DATA}")).json();
+        status["waiting_for"] == "workers"
+    });
     let _workers = task_managers(&sandbox, 1, "");
     sandbox.fine(&format!("cancel long {DATA}"));
     let listed = sandbox.fine(&format!("list --json {DATA}")).json_lines();
