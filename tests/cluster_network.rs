@@ -70,8 +70,10 @@ fn rule_4_7_a_worker_that_was_given_up_brings_back_what_it_finished() {
     sandbox.wait_for_starts("ledger", 1, 2);
     proxy.hold();
     leader.until("the worker is given up", |line| line.contains("a worker is gone"));
-    let status = sandbox.fine(&format!("status J --json {DATA}")).json();
-    assert_eq!((&status["state"], &status["waiting_for"]), (&"RUNNING".into(), &"workers".into()));
+    sandbox.wait_until("it runs on, and says that it waits for workers", |sandbox| {
+        let status = sandbox.fine(&format!("status J --json {DATA}")).json();
+        (&status["state"], &status["waiting_for"]) == (&"RUNNING".into(), &"workers".into())
+    });
     proxy.heal();
     assert_eq!(submit.wait(), Some(0));
     // The second stage ran again, and the first, whose output came back, did not.
