@@ -2,8 +2,9 @@
 //!
 //! What CI runs is small. `REGROW_TAKEOVERS` is how often a leader is killed in each way, and has the
 //! times until the next task starts checked; `REGROW_SEEDS` is how many seeds of random kills each
-//! job is run through, `REGROW_SEED` the first of them, `REGROW_SIZE` and `REGROW_ROWS` the size of
-//! their input; `REGROW_PROGRAM` is another build of the program.
+//! job is run through, and has the time until nothing of it is left checked; `REGROW_SEED` is the
+//! first of them, `REGROW_SIZE` and `REGROW_ROWS` the size of their input, `REGROW_PAUSE` the longest
+//! pause between two kills in milliseconds; `REGROW_PROGRAM` is another build of the program.
 
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests")]
 
@@ -29,7 +30,7 @@ mod storm;
 
 use std::{
     env, fs,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use cluster::{DATA, job_manager, leader, standby, task_managers, wait_until_clean};
@@ -40,6 +41,12 @@ use storm::Storm;
 /// and where a supervisor starts the next process at once.
 const STANDBY_MS: u64 = 500;
 const SUPERVISOR_MS: u64 = 1_000;
+
+/// Longest pause between two kills of a storm, for a job of seconds.
+const PAUSE_MS: u64 = 600;
+
+/// Within this time after the end of a job nothing of it is left; checked where seeds are given.
+const CLEAN_WITHIN: Duration = Duration::from_secs(5);
 
 fn number(name: &str) -> Option<u64> {
     env::var(name).ok().map(|text| text.parse().expect("it is a number"))
@@ -146,18 +153,21 @@ fn size(usual: &str) -> String {
 /// Runs a job through random kills, with each seed anew, and checks its output. In CI each job meets
 /// one seed, and all together each ground.
 fn check_storms(seed: u64, prepare: impl Fn(&Sandbox) -> String, check: impl Fn(&Sandbox)) {
-    let (first, usual) = (number("REGROW_SEED").unwrap_or(seed), 1);
-    for seed in first..first + number("REGROW_SEEDS").unwrap_or(usual) {
+    let (first, seeds) = (number("REGROW_SEED").unwrap_or(seed), number("REGROW_SEEDS"));
+    let pause_ms = number("REGROW_PAUSE").unwrap_or(PAUSE_MS);
+    for seed in first..first + seeds.unwrap_or(1) {
         println!("repeat with REGROW_SEED={seed}");
         let sandbox = Sandbox::new();
         let job = prepare(&sandbox);
         let mut storm = Storm::new(&sandbox, seed);
         let submit = sandbox.start(&format!("submit {job} --job-id J {DATA} {}", storm::FLAGS));
-        let code = storm.rage(&sandbox, submit);
+        let code = storm.rage(&sandbox, submit, pause_ms);
         let status = sandbox.fine(&format!("status J --json {DATA}")).json();
         assert_eq!((code, &status["state"]), (Some(0), &"FINISHED".into()), "{status}");
         println!("{}", storm.told());
-        wait_until_clean(&sandbox);
+        let cleaned = wait_until_clean(&sandbox);
+        println!("clean after {} ms", cleaned.as_millis());
+        assert!(seeds.is_none() || cleaned <= CLEAN_WITHIN, "clean after {cleaned:?}");
         check(&sandbox);
     }
 }

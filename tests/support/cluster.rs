@@ -1,5 +1,7 @@
 //! The roles of a cluster, started in a sandbox as processes of their own.
 
+use std::time::{Duration, Instant};
+
 use super::sandbox::{Running, Sandbox};
 
 /// Where the processes of a sandbox keep their data; workers and clients find the leader there.
@@ -49,8 +51,10 @@ pub(crate) fn task_managers(sandbox: &Sandbox, count: usize, flags: &str) -> Vec
     (0..count).map(|_| task_manager(sandbox, flags)).collect()
 }
 
-/// Waits until nothing of any run is left on the disk of the cluster but archives (P5).
-pub(crate) fn wait_until_clean(sandbox: &Sandbox) {
+/// Waits until nothing of any run is left on the disk of the cluster but archives (P5); says how long
+/// that took.
+pub(crate) fn wait_until_clean(sandbox: &Sandbox) -> Duration {
+    let began = Instant::now();
     sandbox.wait_until("no partition and no temporary file is left", |sandbox| {
         let places = ["cluster", "host0", "host1", "host2"];
         let shuffle: Vec<_> = places
@@ -60,4 +64,5 @@ pub(crate) fn wait_until_clean(sandbox: &Sandbox) {
         let stays = ["lock", ".lock", "service.json", "term"];
         shuffle.iter().all(|path| stays.iter().any(|name| path.ends_with(name)))
     });
+    began.elapsed()
 }

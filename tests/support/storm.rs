@@ -19,9 +19,6 @@ pub(crate) const FLAGS: &str = "-D taskmanager.reconnect-grace=500ms \
 /// Kills at most: a task that lost its worker ten times would fail the job, as it should.
 const KILLS_MAX: u32 = 8;
 
-/// Longest pause between two kills.
-const PAUSE_MS_MAX: u64 = 600;
-
 /// Who keeps what tasks write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ground {
@@ -86,10 +83,16 @@ impl Storm {
         }
     }
 
-    /// Kills until `job` has ended, or it is enough; gives the job's exit code.
-    pub(crate) fn rage(&mut self, sandbox: &Sandbox, mut job: Running) -> Option<i32> {
+    /// Kills, after pauses of up to `pause_ms`, until `job` has ended or it is enough; gives the job's
+    /// exit code.
+    pub(crate) fn rage(
+        &mut self,
+        sandbox: &Sandbox,
+        mut job: Running,
+        pause_ms: u64,
+    ) -> Option<i32> {
         for _ in 0..KILLS_MAX {
-            let pause = Duration::from_millis(self.below(PAUSE_MS_MAX));
+            let pause = Duration::from_millis(self.below(pause_ms));
             if job.ends_within(pause) {
                 break;
             }
