@@ -1,5 +1,6 @@
 //! The actors: thin shells that translate messages to inputs, store events, and carry out actions.
 
+mod actor_thread;
 pub mod archive;
 pub mod cluster;
 mod dispatcher;

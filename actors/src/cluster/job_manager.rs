@@ -5,11 +5,11 @@ use std::{
     ops::RangeInclusive,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError, mpsc},
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
     time::Duration,
 };
 
-use actix::{Actor, Addr, System};
+use actix::{Actor, Addr};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use regrow_protocol::{Hello, Role};
 use regrow_runtime::{Options, StoreKind};
@@ -24,6 +24,7 @@ use super::{
     leader_lock::{LeaderLock, LeaderPlace},
 };
 use crate::{
+    actor_thread::spawn_actor_thread,
     dispatcher::{Dispatcher, DispatcherConfig, HandOver, RecoverAll, UseDialer},
     effects::EffectRunner,
     net::LinkLimits,
@@ -211,24 +212,18 @@ impl Leading {
             io: io.clone(),
         };
         let door = Arc::clone(door);
-        let serve = move || {
-            let system = System::new();
-            system.block_on(async {
-                let (dispatcher, gate) = start_actors(config);
-                door.open(gate);
-                // Whoever waits for this is there.
-                let _ = started.send(());
-                // A sender that was dropped says the same.
-                let _ = stopped.await;
-                // A dispatcher that died has nothing to hand over.
-                let _ = dispatcher.send(HandOver).await;
-            });
+        let lead = async move || {
+            let (dispatcher, gate) = start_actors(config);
+            door.open(gate);
+            // Whoever waits for this is there.
+            let _ = started.send(());
+            // A sender that was dropped says the same.
+            let _ = stopped.await;
+            // A dispatcher that died has nothing to hand over.
+            let _ = dispatcher.send(HandOver).await;
             let _ = failed.send(());
         };
-        let thread = thread::Builder::new()
-            .name("regrow-actors".to_owned())
-            .spawn(serve)
-            .map_err(ClusterError::Thread)?;
+        let thread = spawn_actor_thread(lead).map_err(ClusterError::Thread)?;
         starts.recv().map_err(|_| ClusterError::Ended)?;
         Ok(Self { stop: Some(stop), thread })
     }

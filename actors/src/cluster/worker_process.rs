@@ -4,11 +4,10 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     sync::{Arc, mpsc},
-    thread,
     time::Duration,
 };
 
-use actix::{Actor, Addr, Context, Handler, System};
+use actix::{Actor, Addr, Context, Handler};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use regrow_protocol::{Hello, Role, WorkerDescription, WorkerId};
 use regrow_runtime::{Options, WorkerTimeouts};
@@ -24,6 +23,7 @@ use super::{
     master_link::{Behind, MasterLink, MasterLinkConfig, SayLeaving},
 };
 use crate::{
+    actor_thread::spawn_actor_thread,
     net::LinkLimits,
     runner::RunnerKind,
     task::TaskFactory,
@@ -110,11 +110,7 @@ impl WorkerProcess {
             tokio::task::yield_now().await;
             drop(port);
         };
-        let serve = move || System::new().block_on(work);
-        let thread = thread::Builder::new()
-            .name("regrow-actors".to_owned())
-            .spawn(serve)
-            .map_err(ClusterError::Thread)?;
+        let thread = spawn_actor_thread(move || work).map_err(ClusterError::Thread)?;
         let (threads_ended, bound) = starts.recv().map_err(|_| ClusterError::Ended)??;
         news(WorkerNews::Listening(bound));
         let ended = loop {

@@ -4,11 +4,11 @@ use std::{
     io,
     path::PathBuf,
     sync::{Arc, mpsc},
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
     time::Duration,
 };
 
-use actix::{Actor, System};
+use actix::Actor;
 use crossbeam_channel::Sender;
 use regrow_protocol::WorkerId;
 use regrow_runtime::{JobSubmission, KillPoint, Options, WorkerTimeouts};
@@ -20,6 +20,7 @@ use super::{
     local_client::{LocalClient, Meet},
 };
 use crate::{
+    actor_thread::spawn_actor_thread,
     dispatcher::{ClientUpdate, Dispatcher, DispatcherConfig, SubmitJob},
     effects::EffectRunner,
     resource_manager::ResourceManager,
@@ -68,10 +69,7 @@ impl LocalSystem {
         let (stop, stopped) = oneshot::channel();
         let (sender, started) = mpsc::channel();
         let refused = |source: io::Error| LaunchError::Workers(source.into());
-        let thread = thread::Builder::new()
-            .name("regrow-actors".to_owned())
-            .spawn(move || serve(config, &sender, stopped))
-            .map_err(refused)?;
+        let thread = spawn_actor_thread(move || serve(config, sender, stopped)).map_err(refused)?;
         let ended = || refused(io::Error::other("the thread of the actors ended"));
         let workers = started.recv().map_err(|_| ended())?;
         let threads_ended = workers.map_err(|error| LaunchError::Workers(error.into()))?;
@@ -100,25 +98,19 @@ impl Drop for LocalSystem {
 
 type Started = mpsc::Sender<Result<Vec<ThreadsEnded>, WorkerError>>;
 
-fn serve(config: LocalSystemConfig, started: &Started, stopped: oneshot::Receiver<()>) {
-    let system = System::new();
-    system.block_on(async {
-        let workers = match start_actors(config) {
-            Ok(workers) => workers,
-            Err(error) => {
-                drop(started.send(Err(error)));
-                return;
-            }
-        };
-        drop(started.send(Ok(workers.threads_ended)));
-        // A sender that was dropped says the same.
-        drop(stopped.await);
-        for executor in &workers.executors {
-            executor.do_send(StopWorker);
-        }
-        // Lets them hear it before the thread ends.
-        tokio::task::yield_now().await;
-    });
+async fn serve(config: LocalSystemConfig, started: Started, stopped: oneshot::Receiver<()>) {
+    let workers = match start_actors(config) {
+        Ok(workers) => workers,
+        Err(error) => return drop(started.send(Err(error))),
+    };
+    drop(started.send(Ok(workers.threads_ended)));
+    // A sender that was dropped says the same.
+    drop(stopped.await);
+    for executor in &workers.executors {
+        executor.do_send(StopWorker);
+    }
+    // Lets them hear it before the thread ends.
+    tokio::task::yield_now().await;
 }
 
 fn start_actors(config: LocalSystemConfig) -> Result<Workers, WorkerError> {

@@ -12,7 +12,7 @@ use std::{
 };
 
 use actix::Recipient;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded, unbounded};
 use regrow_protocol::{ExecutionAttemptId, FinishRecord, Split, TaskDeployment, TaskFailure};
 
 use super::{
@@ -20,6 +20,10 @@ use super::{
     attempt_run::{Advance, AttemptRun},
     tell_end,
 };
+
+/// How often a slot that has ended an attempt looks for the next one, and lets others run, before
+/// its thread sleeps: to wake a thread takes longer than an attempt of little work.
+const LOOKS_BEFORE_SLEEP: u32 = 32;
 
 /// Runs attempts on long-lived threads, one per slot, each started when it is first needed. They
 /// end when the runner is dropped and their task returned.
@@ -147,12 +151,24 @@ impl Pool {
 
     /// The life of a thread: it ends when the runner is gone and nothing is left in the queue.
     fn work(self) {
-        for Job { run, signals } in &self.queue {
+        while let Some(Job { run, signals }) = self.next_job() {
             let attempt = run.attempt();
             let ended = self.drive(run, &signals);
             self.controls().remove(&attempt);
             tell_end(&self.events, attempt, ended);
         }
+    }
+
+    /// Waits for a job; none when the runner is gone and nothing is left in the queue.
+    fn next_job(&self) -> Option<Job> {
+        for _ in 0..LOOKS_BEFORE_SLEEP {
+            match self.queue.try_recv() {
+                Ok(job) => return Some(job),
+                Err(TryRecvError::Empty) => thread::yield_now(),
+                Err(TryRecvError::Disconnected) => return None,
+            }
+        }
+        self.queue.recv().ok()
     }
 
     fn drive(
