@@ -19,6 +19,8 @@ mod gate;
 mod io_thread;
 mod job_manager;
 mod leader_lock;
+mod leadership;
+mod led_store;
 mod master_link;
 mod pages;
 mod remote_worker;
@@ -35,6 +37,7 @@ pub use self::{
     data_port::DataPlace,
     job_manager::{JobManager, JobManagerNews},
     leader_lock::{ClusterPlace, Unled},
+    leadership::LeadershipLoss,
     pages::{EventPage, ReportPage, ReportPlace},
     shuffle_service_role::{ShuffleServiceNews, ShuffleServiceRole},
     task_manager::{ShuffleServiceKind, TaskManager, TaskManagerNews},

@@ -319,7 +319,7 @@ fn remove_before(store: &mut dyn EventStore, run: RunId, epoch: Epoch, position:
 impl From<StoreError> for WriteError {
     fn from(error: StoreError) -> Self {
         let text = with_causes(&error);
-        if matches!(error, StoreError::Fenced { .. }) {
+        if matches!(error, StoreError::Fenced { .. } | StoreError::Withdrawn { .. }) {
             return Self::Fenced(text);
         }
         Self::Sick(text)

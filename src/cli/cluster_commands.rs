@@ -298,7 +298,7 @@ fn stop_signal() -> Result<Receiver<()>, CliError> {
 fn role_error(error: ClusterError) -> CliError {
     let text = with_causes(&error);
     match error {
-        ClusterError::Ended => CliError::Failed(text),
+        ClusterError::Ended | ClusterError::DirectoryLost { .. } => CliError::Failed(text),
         ClusterError::Worker(_)
         | ClusterError::Listen(_)
         | ClusterError::Thread(_)
@@ -324,6 +324,7 @@ pub(crate) fn client_error(error: &ClusterError) -> CliError {
         | ClusterError::Store(_)
         | ClusterError::Worker(_)
         | ClusterError::OtherCluster { .. }
+        | ClusterError::DirectoryLost { .. }
         | ClusterError::Ended => CliError::Failed(text),
     }
 }

@@ -24,6 +24,14 @@ pub enum StoreError {
         /// The highest that the store knows of the run.
         highest: Epoch,
     },
+    /// Another process may use the store from now on, or its directory is gone: step down.
+    #[error("the store at {path} is not to be used any more: {reason}")]
+    Withdrawn {
+        /// Where.
+        path: PathBuf,
+        /// What happened.
+        reason: String,
+    },
     /// A write or sync failed: the handle is poisoned; reopen it before the next append.
     #[error("cannot {action} {path}")]
     Io {

@@ -9,6 +9,8 @@ use regrow_shuffle::DirectoryError;
 use regrow_store::StoreError;
 use thiserror::Error;
 
+use super::LeadershipLoss;
+
 /// Why a role of a cluster cannot start or go on. No job was harmed.
 #[derive(Debug, Error)]
 pub enum ClusterError {
@@ -63,6 +65,18 @@ pub enum ClusterError {
         leads: String,
         /// Of which this process is.
         ours: String,
+    },
+    /// The data directory was taken away from the process that led it.
+    #[error(
+        "stopped leading: {directory} was deleted or moved away, for {found}; workers keep what \
+         they wrote. If it was moved, start a JobManager with --data-dir where it is now; if it was \
+         deleted, its record of jobs is gone: start a JobManager, and submit them again"
+    )]
+    DirectoryLost {
+        /// Which one.
+        directory: PathBuf,
+        /// What was found there.
+        found: LeadershipLoss,
     },
     /// The leader refused what was asked for.
     #[error("{0}")]

@@ -1,6 +1,7 @@
 //! The role of a `JobManager`: waits until it leads, then leads all jobs of its data directory.
 
 use std::{
+    io,
     net::{IpAddr, SocketAddr},
     ops::RangeInclusive,
     path::PathBuf,
@@ -22,6 +23,7 @@ use super::{
     gate::{CallerArrived, Gate, GateConfig},
     io_thread::IoThread,
     leader_lock::{LeaderLock, LeaderPlace},
+    led_store::{LeadershipWatch, LedStore},
 };
 use crate::{
     actor_thread::spawn_actor_thread,
@@ -32,6 +34,10 @@ use crate::{
     store_runner::{OpenStore, SharedStore, StoreThread},
     task::TaskFactory,
 };
+
+/// How often a leader looks whether its data directory is still there, beside each time before it
+/// says that something is stored.
+const LEADERSHIP_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A `JobManager`, before it runs.
 pub struct JobManager {
@@ -98,8 +104,7 @@ impl JobManager {
         let door = Arc::<Door>::default();
         let acceptor = self.listen(&door, io.handle())?;
         news(JobManagerNews::Listening(acceptor.address()));
-        let directory =
-            |source| ClusterError::directory("lead the cluster of", &self.data_directory, source);
+        let directory = |source| self.cannot_lead(source);
         if !LeaderLock::is_free(&self.data_directory).map_err(directory)? {
             let place = LeaderPlace::read(&self.data_directory);
             let ours = &self.identity.cluster_id;
@@ -115,21 +120,55 @@ impl JobManager {
         let Some(lock) = LeaderLock::wait(&self.data_directory, stop).map_err(directory)? else {
             return Ok(());
         };
-        let (store, opened) = self.open_store()?;
         lock.announce(acceptor.address().to_string(), &self.identity.cluster_id)
             .map_err(directory)?;
+        let ended = self.lead(stop, &lock, (&door, io.handle()), news);
+        drop((acceptor, lock));
+        ended
+    }
+
+    /// Leads until `stop` speaks, or another process may lead.
+    fn lead(
+        &self,
+        stop: &Receiver<()>,
+        lock: &LeaderLock,
+        (door, io): (&Arc<Door>, &Handle),
+        mut news: impl FnMut(JobManagerNews),
+    ) -> Result<(), ClusterError> {
+        let (lost, losses) = bounded(1);
+        let path = self.data_directory.join("store");
+        let watch = LeadershipWatch { path, leadership: lock.leadership(), lost };
+        let (store, opened) = self.open_store(watch.clone())?;
         let (failed, failures) = bounded(1);
-        let leading = Leading::start(&self, Arc::new(store), io.handle(), &door, failed)?;
+        let leading = Leading::start(self, Arc::new(store), io, door, failed)?;
         news(JobManagerNews::Leads);
-        let ended = select! {
-            recv(stop) -> _ => Ok(()),
-            recv(opened) -> error => Err(error.map_or(ClusterError::Ended, ClusterError::Store)),
-            recv(failures) -> _ => Err(ClusterError::Ended),
+        let ended = loop {
+            select! {
+                recv(stop) -> _ => break Ok(()),
+                recv(losses) -> _ => {}
+                recv(opened) -> error => {
+                    break Err(error.map_or(ClusterError::Ended, ClusterError::Store));
+                }
+                recv(failures) -> _ => break Err(ClusterError::Ended),
+                default(LEADERSHIP_CHECK_INTERVAL) => {}
+            }
+            if watch.check().is_err() {
+                break Err(ClusterError::Ended);
+            }
         };
         door.close();
         leading.stop();
-        drop((acceptor, lock));
-        ended
+        match (ended, watch.leadership.check()) {
+            // Whatever failed, that is why.
+            (Err(_), Err(found)) => {
+                Err(ClusterError::DirectoryLost { directory: self.data_directory.clone(), found })
+            }
+            (ended, _) => ended,
+        }
+    }
+
+    fn cannot_lead(&self, source: io::Error) -> ClusterError {
+        ClusterError::directory("lead the cluster of", &self.data_directory, source)
     }
 
     fn listen(&self, door: &Arc<Door>, io: &Handle) -> Result<Acceptor, ClusterError> {
@@ -164,15 +203,20 @@ impl JobManager {
     }
 
     /// Opens the store on its thread. The receiver hears of it if that fails.
-    fn open_store(&self) -> Result<(StoreThread, Receiver<StoreError>), ClusterError> {
-        let (kind, path) = (self.options.store, self.data_directory.join("store"));
+    fn open_store(
+        &self,
+        watch: LeadershipWatch,
+    ) -> Result<(StoreThread, Receiver<StoreError>), ClusterError> {
+        let kind = self.options.store;
         let open: OpenStore = Box::new(move || {
+            watch.check()?;
+            let path = &watch.path;
             let store: Box<dyn EventStore> = match kind {
-                StoreKind::Sled => Box::new(SledStore::open(&path)?),
-                StoreKind::File => Box::new(FileStore::open(&path)?),
+                StoreKind::Sled => Box::new(SledStore::open(path)?),
+                StoreKind::File => Box::new(FileStore::open(path)?),
                 StoreKind::Memory => Box::new(MemoryStore::new()),
             };
-            Ok(store)
+            Ok(Box::new(LedStore::new(store, watch)))
         });
         let (failed, failures) = bounded(1);
         let opened = move |opened: Result<(), StoreError>| match opened {

@@ -6,18 +6,22 @@
 //! leader.json   where it listens, for those who look for it
 //! ```
 //! The system gives the lock to the next one the moment a process is gone, however it went. A leader
-//! that is paused keeps it: this kind of leadership does not survive that.
+//! that is paused keeps it: this kind of leadership does not survive that. One whose directory is
+//! deleted or moved away notices, and leads no longer.
 
 use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    process, thread,
+    process,
+    sync::Arc,
+    thread,
 };
 
 use crossbeam_channel::{Receiver, bounded, select};
 use serde::{Deserialize, Serialize};
 
+use super::leadership::{Leadership, LeadershipLoss};
 use crate::durable_file;
 
 /// Name of the file that the leader locks.
@@ -31,6 +35,7 @@ const PLACE: &str = "leader.json";
 pub(crate) struct LeaderLock {
     directory: PathBuf,
     file: File,
+    leadership: Arc<Leadership>,
 }
 
 /// Where a leader is.
@@ -49,25 +54,26 @@ impl LeaderLock {
     /// Waits until this process leads; none if `stop` spoke first.
     ///
     /// # Errors
-    /// When the data directory cannot be used.
+    /// When the data directory cannot be used, or is deleted or moved away meanwhile.
     pub(crate) fn wait(directory: &Path, stop: &Receiver<()>) -> io::Result<Option<Self>> {
-        if let Some(lock) = Self::try_take(directory)? {
-            return Ok(Some(lock));
-        }
-        let file = Self::open(directory)?;
-        // The thread is left behind when the process stops before it leads.
-        let (locked, waits) = bounded(1);
-        thread::Builder::new().name("regrow-standby".to_owned()).spawn(move || {
-            let result = file.lock().map(|()| file);
-            drop(locked.send(result));
-        })?;
-        select! {
-            recv(waits) -> locked => {
-                let ended = |_| io::Error::other("the thread that waits for the lock ended");
-                let file = locked.map_err(ended)??;
-                Ok(Some(Self { directory: directory.to_owned(), file }))
+        loop {
+            if let Some(lock) = Self::try_take(directory)? {
+                return Ok(Some(lock));
             }
-            recv(stop) -> _ => Ok(None),
+            let Some(file) = wait_for(Self::open(directory)?, stop)? else { return Ok(None) };
+            let lock = Self::new(directory, file)?;
+            match lock.leadership.check() {
+                Ok(()) => return Ok(Some(lock)),
+                // Somebody made another one: it is waited for.
+                Err(LeadershipLoss::Replaced) => {}
+                Err(LeadershipLoss::Gone) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::NotFound,
+                        "it was deleted or moved away while this process stood by: start it again \
+                         with --data-dir where the directory is now, or once it is made again",
+                    ));
+                }
+            }
         }
     }
 
@@ -81,11 +87,18 @@ impl LeaderLock {
 
     /// Leads, if nobody does.
     fn try_take(directory: &Path) -> io::Result<Option<Self>> {
-        let file = Self::open(directory)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Self { directory: directory.to_owned(), file })),
-            Err(fs::TryLockError::WouldBlock) => Ok(None),
-            Err(fs::TryLockError::Error(error)) => Err(error),
+        loop {
+            let file = Self::open(directory)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(fs::TryLockError::WouldBlock) => return Ok(None),
+                Err(fs::TryLockError::Error(error)) => return Err(error),
+            }
+            let lock = Self::new(directory, file)?;
+            // Else it was deleted between the two, and others would lock another one.
+            if lock.leadership.check().is_ok() {
+                return Ok(Some(lock));
+            }
         }
     }
 
@@ -93,6 +106,17 @@ impl LeaderLock {
         fs::create_dir_all(directory)?;
         let path = directory.join(LOCK);
         File::options().create(true).truncate(false).write(true).open(path)
+    }
+
+    /// That of who has locked `file`.
+    fn new(directory: &Path, file: File) -> io::Result<Self> {
+        let leadership = Arc::new(Leadership::of(&file, &directory.join(LOCK))?);
+        Ok(Self { directory: directory.to_owned(), file, leadership })
+    }
+
+    /// Says whether this process still leads, for as long as the lock is held.
+    pub(crate) fn leadership(&self) -> Arc<Leadership> {
+        Arc::clone(&self.leadership)
     }
 
     /// Tells those who look for the leader where it listens.
@@ -104,6 +128,23 @@ impl LeaderLock {
         let place = LeaderPlace { address, pid: process::id(), cluster_id };
         let text = serde_json::to_vec(&place).map_err(io::Error::other)?;
         durable_file::replace(&self.directory.join(PLACE), &[&text])
+    }
+}
+
+/// Waits until `file` is locked by this process; none if `stop` spoke first. The thread that waits is
+/// left behind then.
+fn wait_for(file: File, stop: &Receiver<()>) -> io::Result<Option<File>> {
+    let (locked, waits) = bounded(1);
+    thread::Builder::new().name("regrow-standby".to_owned()).spawn(move || {
+        let result = file.lock().map(|()| file);
+        drop(locked.send(result));
+    })?;
+    select! {
+        recv(waits) -> locked => {
+            let ended = |_| io::Error::other("the thread that waits for the lock ended");
+            locked.map_err(ended)?.map(Some)
+        }
+        recv(stop) -> _ => Ok(None),
     }
 }
 
@@ -211,6 +252,23 @@ mod tests {
     fn what_an_earlier_version_announced_is_read() {
         let place: LeaderPlace = serde_json::from_str(r#"{"address":"a:1","pid":7}"#).unwrap();
         assert_eq!((place.pid, place.other_cluster("two")), (7, None));
+    }
+
+    #[test]
+    fn fault_23_a_standby_takes_no_lock_that_others_cannot_see() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data");
+        let (_stop, stopped) = bounded(1);
+        let first = LeaderLock::wait(&path, &stopped).unwrap().unwrap();
+        let waited_for = LeaderLock::open(&path).unwrap();
+        fs::remove_dir_all(&path).unwrap();
+        assert_eq!(first.leadership().check(), Err(LeadershipLoss::Gone));
+        let second = LeaderLock::wait(&path, &stopped).unwrap().unwrap();
+        drop(first);
+        let standby = wait_for(waited_for, &stopped).unwrap().unwrap();
+        let standby = LeaderLock::new(&path, standby).unwrap();
+        assert_eq!(standby.leadership().check(), Err(LeadershipLoss::Replaced));
+        assert_eq!(second.leadership().check(), Ok(()));
     }
 
     #[test]

@@ -98,6 +98,7 @@ fn is_sick(error: &SubmitError) -> bool {
         SubmitError::Store(
             StoreError::InUse { .. }
             | StoreError::Fenced { .. }
+            | StoreError::Withdrawn { .. }
             | StoreError::Damaged { .. }
             | StoreError::Format { .. }
             | StoreError::Invalid { .. },

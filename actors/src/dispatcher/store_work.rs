@@ -56,7 +56,9 @@ impl From<StoreError> for StoreFailure {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Io { .. } | StoreError::Poisoned { .. } => Self::Sick(with_causes(&error)),
-            StoreError::Fenced { .. } => Self::Fenced(with_causes(&error)),
+            StoreError::Fenced { .. } | StoreError::Withdrawn { .. } => {
+                Self::Fenced(with_causes(&error))
+            }
             StoreError::InUse { .. }
             | StoreError::Damaged { .. }
             | StoreError::Format { .. }

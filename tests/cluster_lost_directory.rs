@@ -1,0 +1,63 @@
+//! A cluster whose data directory is taken away while somebody leads it.
+
+#[expect(
+    clippy::expect_used,
+    clippy::panic,
+    dead_code,
+    reason = "a helper of tests, which share it"
+)]
+#[path = "support/sandbox.rs"]
+mod sandbox;
+
+#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
+#[path = "support/cluster.rs"]
+mod cluster;
+
+use std::fs;
+
+use cluster::{DATA, leader};
+use sandbox::{Running, Sandbox};
+
+/// Checks that a leader ends by itself, and says what happened and what to do.
+fn steps_down(mut leader: Running, what: &str) {
+    leader.until("it says that it stopped", |line| line.contains("stopped leading"));
+    let said = leader.said.join("\n");
+    assert!(said.contains(what) && said.contains("start a JobManager"), "{said}");
+    assert_eq!(leader.wait(), Some(1));
+}
+
+#[test]
+fn fault_23_a_leader_whose_directory_is_moved_away_steps_down_and_its_jobs_go_on_there() {
+    let sandbox = Sandbox::new();
+    let first = leader(&sandbox, "");
+    sandbox.fine(&format!("submit stages --stage 2x10s --job-id moved --detached {DATA}"));
+    fs::rename(sandbox.path("cluster"), sandbox.path("elsewhere")).expect("it can be moved");
+    steps_down(first, "leader.lock, which this process had locked, is gone");
+    assert!(!sandbox.path("cluster").exists(), "nobody made it again");
+
+    let there = "--data-dir elsewhere";
+    let mut second = sandbox.start(&format!("jobmanager {there} -D jobmanager.rpc.port=0"));
+    second.until("it leads", |line| line == "leading");
+    let jobs = sandbox.fine(&format!("list --json {there}")).json_lines();
+    assert_eq!(jobs.len(), 1, "{jobs:?}");
+    assert_eq!(jobs[0]["job_id"], "moved");
+    sandbox.fine(&format!("cancel moved {there}"));
+}
+
+#[test]
+fn fault_23_of_two_that_lead_after_a_deletion_the_first_promises_nothing_more() {
+    let sandbox = Sandbox::new();
+    let first = leader(&sandbox, "");
+    sandbox.fine(&format!("submit stages --stage 2x10s --job-id lost --detached {DATA}"));
+    let address = cluster::address(&first);
+    fs::remove_dir_all(sandbox.path("cluster")).expect("it can be deleted");
+    let _second = leader(&sandbox, "");
+    let old = format!("-D jobmanager.rpc.addresses={address} -D client.leader-timeout=200ms");
+    let submitted = sandbox
+        .regrow(&format!("submit stages --stage 1x0s --job-id late --detached --data-dir x {old}"));
+    // It was refused, or nobody led there any more.
+    assert!([Some(2), Some(4)].contains(&submitted.code), "{submitted:?}");
+    steps_down(first, "leader.lock is another one than this process had locked");
+    let jobs = sandbox.fine(&format!("list --json {DATA}")).json_lines();
+    assert!(jobs.is_empty(), "{jobs:?}");
+}
