@@ -39,7 +39,7 @@ use clap::{
 use tracing_subscriber::EnvFilter;
 
 use self::{
-    cluster_commands::{ListFlags, OneJobFlags, RoleFlags, ShuffleServiceFlags},
+    cluster_commands::{ListFlags, OneJobFlags, RoleFlags, ShuffleServiceFlags, TaskManagerFlags},
     config_command::ConfigFlags,
     console::Console,
     demo_command::DemoFlags,
@@ -99,9 +99,9 @@ enum CliCommand {
         after_help = "Examples:
   regrow taskmanager --data-dir /data/regrow
   regrow taskmanager -c cluster.yaml
-  regrow taskmanager -D jobmanager.rpc.addresses=10.0.0.1:6123 -D taskmanager.numberOfTaskSlots=4"
+  regrow taskmanager --slots 4 -D jobmanager.rpc.addresses=10.0.0.1:6123"
     )]
-    TaskManager(RoleFlags),
+    TaskManager(TaskManagerFlags),
     /// Keeps what the task managers of its host write, and outlives them
     #[command(after_help = "Examples:
   regrow shuffle-service --data-dir /data/regrow

@@ -232,6 +232,7 @@ fn main() -> Result<(), Failed> {
         data_directory: root.path().to_owned(),
         leaders: vec![leader.to_string()],
         leader_timeout: Duration::from_secs(10),
+        still_looking: Arc::new(drop),
     };
     let submission = ClusterSubmission {
         job: JobId::from_bits(1),

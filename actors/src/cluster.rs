@@ -19,6 +19,8 @@ mod gate;
 mod io_thread;
 mod job_manager;
 mod leader_lock;
+mod leader_places;
+mod leader_search;
 mod leadership;
 mod led_store;
 mod master_link;
@@ -31,12 +33,13 @@ mod worker_process;
 
 pub use self::{
     client_messages::JobSummary,
-    cluster_client::{ClusterClient, ClusterSubmission, FollowUpdate, Followed, Wish},
+    cluster_client::{ClusterClient, ClusterSubmission, FollowUpdate, Followed, TellLooking, Wish},
     cluster_error::ClusterError,
     cluster_identity::ClusterIdentity,
     data_port::DataPlace,
     job_manager::{JobManager, JobManagerNews},
     leader_lock::{ClusterPlace, Unled},
+    leader_search::StillLooking,
     leadership::LeadershipLoss,
     pages::{EventPage, ReportPage, ReportPlace},
     shuffle_service_role::{ShuffleServiceNews, ShuffleServiceRole},
@@ -45,6 +48,5 @@ pub use self::{
 pub(crate) use self::{
     client_session::JobsListed,
     gate::{WorkerDisconnected, WorkerLeaving},
-    leader_lock::LeaderPlace,
     worker_dialer::DialWorkers,
 };

@@ -6,7 +6,7 @@ use clap::Args;
 use crossbeam_channel::{Receiver, bounded, never};
 use regrow_actors::cluster::{
     ClusterClient, ClusterError, ClusterIdentity, Followed, JobManager, JobManagerNews,
-    ShuffleServiceNews, ShuffleServiceRole, TaskManager, TaskManagerNews,
+    ShuffleServiceNews, ShuffleServiceRole, StillLooking, TaskManager, TaskManagerNews,
 };
 use regrow_protocol::{JobId, StableHasher};
 use regrow_runtime::with_causes;
@@ -23,7 +23,7 @@ use super::{
     error::CliError,
     followed::{Follower, report},
     job_summary_text::{json_line, lines, text},
-    process_settings::{ProcessSettings, data_place},
+    process_settings::{ProcessSettings, SLOTS, data_place},
     run_flags::DataFlags,
     stored_jobs,
 };
@@ -34,6 +34,16 @@ use crate::{jobs::Jobs, program_factory::ProgramFactory, run_request::absolute};
 pub(crate) struct RoleFlags {
     #[command(flatten)]
     data: DataFlags,
+}
+
+/// The flags of `taskmanager`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TaskManagerFlags {
+    #[command(flatten)]
+    data: DataFlags,
+    /// How many tasks it runs at once: the same as -D taskmanager.numberOfTaskSlots=N
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    slots: Option<u32>,
 }
 
 /// The flags of `shuffle-service`.
@@ -54,6 +64,9 @@ pub(crate) struct ListFlags {
     /// Print JSON lines
     #[arg(long)]
     json: bool,
+    /// Say nothing while no leader is found
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 /// The flags of what is asked of one job.
@@ -102,21 +115,16 @@ pub(crate) fn job_manager(
     said.map_err(role_error)
 }
 
-/// What a worker says that finds no leader.
-fn no_leader(tried: &str) -> String {
-    format!(
-        "no JobManager that leads was found; tried {tried}; still looking. Start one, or name its \
-         address with -D jobmanager.rpc.addresses=HOST:PORT"
-    )
-}
-
 /// `taskmanager`: runs tasks for whoever leads.
 pub(crate) fn task_manager(
     jobs: Jobs,
-    flags: &RoleFlags,
+    flags: &TaskManagerFlags,
     console: &Arc<Console>,
 ) -> Result<(), CliError> {
-    let configuration = Configuration::load(&flags.data)?;
+    let mut data = flags.data.clone();
+    // The last setting of an option counts.
+    data.settings.extend(flags.slots.map(|slots| (SLOTS.to_owned(), slots.to_string())));
+    let configuration = Configuration::load(&data)?;
     let settings = ProcessSettings::of(&configuration)?;
     let manager = TaskManager {
         identity: identity(&settings, &jobs),
@@ -136,7 +144,7 @@ pub(crate) fn task_manager(
             configuration.directory().display()
         )),
         TaskManagerNews::Listening(address) => console.say(&format!("listening on {address}")),
-        TaskManagerNews::NoLeader { tried } => console.say(&no_leader(&tried)),
+        TaskManagerNews::NoLeader(looking) => console.say(&looking.to_string()),
         TaskManagerNews::Runs { slots, data_directory: _ } => {
             console.say(&format!("running tasks on {slots} slots"));
         }
@@ -170,7 +178,7 @@ pub(crate) fn shuffle_service(
         ShuffleServiceNews::Listening(address) => {
             console.say(&format!("listening on {address}"));
         }
-        ShuffleServiceNews::NoLeader { tried } => console.say(&no_leader(&tried)),
+        ShuffleServiceNews::NoLeader(looking) => console.say(&looking.to_string()),
         ShuffleServiceNews::Keeps { data_directory } => {
             kept = Some(data_directory);
             console.say(&format!("keeping partitions in data directory {data_directory}"));
@@ -180,8 +188,8 @@ pub(crate) fn shuffle_service(
 }
 
 /// `list`: all jobs that the cluster knows.
-pub(crate) fn list(jobs: &Jobs, flags: &ListFlags, console: &Console) -> Result<(), CliError> {
-    let client = client(jobs, &Configuration::load(&flags.data)?)?;
+pub(crate) fn list(jobs: &Jobs, flags: &ListFlags, console: &Arc<Console>) -> Result<(), CliError> {
+    let client = client(jobs, &Configuration::load(&flags.data)?, flags.quiet, console)?;
     let found = client.jobs(None).map_err(|error| client_error(&error))?;
     let lines = if flags.json { found.iter().map(json_line).collect() } else { lines(&found) };
     for line in &lines {
@@ -191,8 +199,12 @@ pub(crate) fn list(jobs: &Jobs, flags: &ListFlags, console: &Console) -> Result<
 }
 
 /// `status`: how a job stands.
-pub(crate) fn status(jobs: &Jobs, flags: &OneJobFlags, console: &Console) -> Result<(), CliError> {
-    let client = client(jobs, &Configuration::load(&flags.data)?)?;
+pub(crate) fn status(
+    jobs: &Jobs,
+    flags: &OneJobFlags,
+    console: &Arc<Console>,
+) -> Result<(), CliError> {
+    let client = client(jobs, &Configuration::load(&flags.data)?, flags.quiet, console)?;
     let found = client.jobs(Some(flags.job.clone())).map_err(|error| {
         if let ClusterError::NoLeader { .. } = &error {
             let known = stored_jobs::without_leader(&client.data_directory, &flags.job);
@@ -216,7 +228,7 @@ pub(crate) fn wait(
     flags: &OneJobFlags,
     console: &Arc<Console>,
 ) -> Result<(), CliError> {
-    let client = client(jobs, &Configuration::load(&flags.data)?)?;
+    let client = client(jobs, &Configuration::load(&flags.data)?, flags.quiet, console)?;
     let mut follower = Follower::new(Arc::clone(console), flags.quiet);
     // Ctrl-C ends the waiting, not the job.
     let end = client.follow(flags.job.clone(), &never(), |update| follower.hear(update));
@@ -229,7 +241,7 @@ pub(crate) fn cancel(
     flags: &OneJobFlags,
     console: &Arc<Console>,
 ) -> Result<(), CliError> {
-    let client = client(jobs, &Configuration::load(&flags.data)?)?;
+    let client = client(jobs, &Configuration::load(&flags.data)?, flags.quiet, console)?;
     let mut follower = Follower::new(Arc::clone(console), flags.quiet);
     let end = client.cancel(flags.job.clone(), &never(), |update| follower.hear(update));
     match finish(end, follower, flags, console) {
@@ -254,17 +266,27 @@ fn finish(
     }
 }
 
-/// A client of the cluster that the flags name.
+/// A client of the cluster that the flags name. Unless it is to be `quiet`, it says when it has looked
+/// for the leader for long.
 pub(crate) fn client(
     jobs: &Jobs,
     configuration: &Configuration,
+    quiet: bool,
+    console: &Arc<Console>,
 ) -> Result<ClusterClient, CliError> {
+    let console = Arc::clone(console);
+    let still_looking = move |looking: StillLooking| {
+        if !quiet {
+            console.say(&looking.to_string());
+        }
+    };
     let settings = ProcessSettings::of(configuration)?;
     Ok(ClusterClient {
         identity: identity(&settings, jobs),
         data_directory: absolute(&configuration.directory())?,
         leaders: settings.leaders,
         leader_timeout: settings.leader_timeout,
+        still_looking: Arc::new(still_looking),
     })
 }
 

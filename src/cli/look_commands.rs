@@ -1,6 +1,9 @@
 //! The commands that look at what is stored: `events`, `recovery`, `store`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::{Args, Subcommand};
 use regrow_actors::{
@@ -99,9 +102,9 @@ enum Source {
 }
 
 impl Source {
-    fn of(jobs: &Jobs, flags: &DataFlags) -> Result<Self, CliError> {
+    fn of(jobs: &Jobs, flags: &DataFlags, console: &Arc<Console>) -> Result<Self, CliError> {
         let configuration = Configuration::load(flags)?;
-        let client = client(jobs, &configuration)?;
+        let client = client(jobs, &configuration, false, console)?;
         if !client.leaders.is_empty() {
             return Ok(Self::Cluster(client));
         }
@@ -118,8 +121,12 @@ impl Source {
 }
 
 /// `events ID`: prints the log of a job.
-pub(crate) fn events(jobs: &Jobs, flags: &JobFlags, console: &Console) -> Result<(), CliError> {
-    match Source::of(jobs, &flags.data)? {
+pub(crate) fn events(
+    jobs: &Jobs,
+    flags: &JobFlags,
+    console: &Arc<Console>,
+) -> Result<(), CliError> {
+    match Source::of(jobs, &flags.data, console)? {
         Source::Cluster(client) => {
             let mut show = |page: EventPage| {
                 let mut events = StoredEvents::decode(page.batches.iter().map(|batch| &***batch));
@@ -137,8 +144,12 @@ pub(crate) fn events(jobs: &Jobs, flags: &JobFlags, console: &Console) -> Result
 }
 
 /// `recovery ID`: prints the report of each recovery of a job.
-pub(crate) fn recovery(jobs: &Jobs, flags: &JobFlags, console: &Console) -> Result<(), CliError> {
-    let reports = match Source::of(jobs, &flags.data)? {
+pub(crate) fn recovery(
+    jobs: &Jobs,
+    flags: &JobFlags,
+    console: &Arc<Console>,
+) -> Result<(), CliError> {
+    let reports = match Source::of(jobs, &flags.data, console)? {
         Source::Cluster(client) => {
             client.recoveries(&flags.job).map_err(|error| client_error(&error))?
         }

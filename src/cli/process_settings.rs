@@ -12,13 +12,15 @@ use regrow_runtime::{ConfigOption, Options, ValueKind, parse_duration};
 
 use super::{configuration::Configuration, error::CliError, run_flags::data_directory_option};
 
+/// The setting that says how many tasks a `TaskManager` runs at once.
+pub(crate) const SLOTS: &str = "taskmanager.numberOfTaskSlots";
+
 const PORT: &str = "jobmanager.rpc.port";
 const ADDRESSES: &str = "jobmanager.rpc.addresses";
 const BIND_HOST: &str = "jobmanager.bind-host";
 const DATA_PORT: &str = "taskmanager.data.port";
 const DATA_BIND_HOST: &str = "taskmanager.bind-host";
 const DATA_HOST: &str = "taskmanager.host";
-const SLOTS: &str = "taskmanager.numberOfTaskSlots";
 const CLUSTER_ID: &str = "high-availability.cluster-id";
 const TYPE: &str = "high-availability.type";
 const SHUFFLE_SERVICE: &str = "shuffle-service.type";

@@ -84,7 +84,7 @@ pub(crate) fn submit(
         ledger: flags.ledger.as_deref().map(absolute).transpose()?,
         settings: configuration.options()?.to_settings(),
     };
-    let client = client(factory.jobs(), &configuration)?;
+    let client = client(factory.jobs(), &configuration, flags.quiet, console)?;
     let (wish, wishes) = bounded(4);
     cancel_on_interrupt(job.clone(), wish.clone(), Arc::clone(console))?;
     console.say(&format!("job {job}"));

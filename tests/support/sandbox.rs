@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
@@ -337,8 +337,21 @@ impl Running {
         self.child.try_wait().expect("it can be asked").is_some()
     }
 
+    /// Waits for its end and gives all that it said; fails the test if it does not end.
+    pub(crate) fn answer(mut self) -> Answer {
+        let code = self.end();
+        let mut out = String::new();
+        let stdout = self.child.stdout.as_mut().expect("it is piped");
+        stdout.read_to_string(&mut out).expect("UTF-8");
+        Answer { code, out, err: self.said.join("\n") }
+    }
+
     /// Waits for its end and gives the exit code; fails the test if it does not end.
     pub(crate) fn wait(mut self) -> Option<i32> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Option<i32> {
         let began = Instant::now();
         let left = || END_PATIENCE.saturating_sub(began.elapsed());
         while let Ok(line) = self.lines.recv_timeout(left()) {

@@ -1,17 +1,15 @@
 //! A client's connection to whoever leads.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use regrow_protocol::{Hello, Role, decode};
 use regrow_runtime::with_causes;
-use tokio::time::timeout;
 
 use super::{
-    ClusterClient, ClusterError, ClusterIdentity, LeaderPlace,
-    client_messages::ToClient,
-    dialer::{DialerConfig, Tried, dial},
-    io_thread::IoThread,
+    ClusterClient, ClusterError, ClusterIdentity, client_messages::ToClient,
+    cluster_client::TellLooking, dialer::DialerConfig, io_thread::IoThread,
+    leader_places::LeaderPlaces, leader_search::search,
 };
 use crate::net::{Link, LinkLimits, link};
 
@@ -38,16 +36,14 @@ impl Connection {
         let (says, heard) = unbounded();
         let ClusterIdentity { cluster_id, registry } = client.identity.clone();
         let config = DialerConfig {
-            addresses: LeaderPlace::addresses(
-                client.leaders.clone(),
-                client.data_directory.clone(),
-            ),
+            places: LeaderPlaces::of(client.leaders.clone(), client.data_directory.clone()),
             hello: Hello::new(cluster_id, Some(registry), Role::Client),
             limits: LinkLimits::default(),
             backoff_max: BACKOFF_MAX,
             random: Box::new(|| getrandom::u32().unwrap_or_default()),
         };
-        io.handle().spawn(keep_connected(config, client.leader_timeout, says));
+        let patience = (client.leader_timeout, Arc::clone(&client.still_looking));
+        io.handle().spawn(keep_connected(config, patience, says));
         Ok(Self { heard, _io: io })
     }
 
@@ -56,13 +52,18 @@ impl Connection {
     }
 }
 
-async fn keep_connected(config: DialerConfig, leader_timeout: Duration, says: Sender<Heard>) {
+async fn keep_connected(
+    config: DialerConfig,
+    (leader_timeout, still_looking): (Duration, TellLooking),
+    says: Sender<Heard>,
+) {
     loop {
-        let tried = Tried::default();
-        let note = |address: &str, reason: &str| tried.note(address, reason);
-        let Ok(dialed) = timeout(leader_timeout, dial(&config, note)).await else {
-            drop(says.send(Heard::NoLeader(tried.told(&(config.addresses)()))));
-            return;
+        let dialed = match search(&config, Some(leader_timeout), &*still_looking).await {
+            Ok(dialed) => dialed,
+            Err(tried) => {
+                drop(says.send(Heard::NoLeader(tried)));
+                return;
+            }
         };
         let (link, task) = link(config.limits);
         if says.send(Heard::Opened { link, address: dialed.address }).is_err() {

@@ -1,13 +1,13 @@
 //! A client of a cluster: finds the leader, and finds the next one when that is gone.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use crossbeam_channel::{Receiver, select};
 use regrow_protocol::{JobId, SubmissionId, encode};
 use regrow_runtime::{JobOutcome, RecoveryReport, with_causes};
 
 use super::{
-    ClusterError, ClusterIdentity,
+    ClusterError, ClusterIdentity, StillLooking,
     client_connection::{Connection, Heard},
     client_messages::{FromClient, JobSummary, Submission, ToClient},
     pages::{EventPage, ReportPlace},
@@ -27,7 +27,13 @@ pub struct ClusterClient {
     pub leaders: Vec<String>,
     /// How long it looks for a leader before it gives up: the first one, and each next one.
     pub leader_timeout: Duration,
+    /// Told when it has looked for a leader for long and goes on, once each time; on a thread of its
+    /// own.
+    pub still_looking: TellLooking,
 }
+
+/// Hears of a search that takes long.
+pub type TellLooking = Arc<dyn Fn(StillLooking) + Send + Sync>;
 
 /// A job for a cluster.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    fmt,
+    fmt, io,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -17,6 +17,7 @@ use tokio::{
 };
 use tracing::{debug, info};
 
+use super::leader_places::{Candidate, LeaderPlaces};
 use crate::net::{LinkLimits, handshake};
 
 /// Wait after the first vain round over all addresses; doubles with each.
@@ -28,14 +29,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a standby is believed about where the leader is, in one round.
 const REDIRECTS_MAX: u32 = 4;
 
-/// Things said by addresses that are kept to be told.
+/// Places that are kept to be told, and things that were found at each.
 const TRIED_MAX: usize = 32;
 
 /// Where and how to look for the leader.
 pub(crate) struct DialerConfig {
-    /// Gives the addresses to try, `host:port`; asked anew for each round, since a directory may
-    /// come to name another leader.
-    pub(crate) addresses: Box<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// Asked anew for each round, since a directory may come to name another leader.
+    pub(crate) places: LeaderPlaces,
     pub(crate) hello: Hello,
     pub(crate) limits: LinkLimits,
     /// Longest wait between two rounds (rule 4.5: between 50 ms and 2 s).
@@ -53,38 +53,59 @@ pub(crate) struct Dialed {
     pub(crate) permit: Option<OwnedSemaphorePermit>,
 }
 
-/// What addresses said that do not lead, each thing once.
+/// Places where somebody might lead, and what was found there, each thing once.
 #[derive(Debug, Default)]
-pub(super) struct Tried(Mutex<Vec<String>>);
+pub(super) struct Tried(Mutex<Vec<Place>>);
+
+#[derive(Debug)]
+struct Place {
+    name: String,
+    found: Vec<String>,
+}
 
 impl Tried {
-    /// Notes what one said.
-    pub(super) fn note(&self, address: &str, reason: &str) {
-        let mut tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = format!("{address} ({reason})");
-        if !tried.contains(&line) && tried.len() < TRIED_MAX {
-            tried.push(line);
+    /// Notes that one is to be looked at.
+    fn add(&self, name: &str) {
+        self.change(name, |_| ());
+    }
+
+    /// Notes what was found at one.
+    pub(super) fn note(&self, name: &str, found: &str) {
+        debug!(place = name, found, "no leader there");
+        self.change(name, |all| {
+            if !all.iter().any(|before| before == found) && all.len() < TRIED_MAX {
+                all.push(found.to_owned());
+            }
+        });
+    }
+
+    fn change(&self, name: &str, change: impl FnOnce(&mut Vec<String>)) {
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = places.iter_mut().find(|place| place.name == name) {
+            change(&mut place.found);
+        } else if places.len() < TRIED_MAX {
+            let mut found = Vec::new();
+            change(&mut found);
+            places.push(Place { name: name.to_owned(), found });
         }
     }
 
-    /// All of it, for people; of the addresses that are `known`, if none said anything.
-    pub(super) fn told(&self, known: &[String]) -> String {
-        let tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !tried.is_empty() {
-            return tried.join(", ");
-        }
-        if known.is_empty() {
-            return "no address, since none is known".to_owned();
-        }
-        format!("{} (no answer yet)", known.join(", "))
+    /// All of it, for people.
+    pub(super) fn told(&self) -> String {
+        let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = places.iter().map(|Place { name, found }| match &**found {
+            [] => format!("{name} (no answer yet)"),
+            found => format!("{name} ({})", found.join("; ")),
+        });
+        lines.collect::<Vec<String>>().join(", ")
     }
 }
 
 /// Tries all addresses until one leads.
-pub(crate) async fn dial(config: &DialerConfig, mut failed: impl FnMut(&str, &str)) -> Dialed {
+pub(crate) async fn dial(config: &DialerConfig, tried: &Tried) -> Dialed {
     let mut round = 0;
     loop {
-        if let Some(dialed) = look_around(config, &mut failed).await {
+        if let Some(dialed) = look_around(config, tried).await {
             info!(leader = %dialed.address, "connected to the leader");
             return dialed;
         }
@@ -94,23 +115,34 @@ pub(crate) async fn dial(config: &DialerConfig, mut failed: impl FnMut(&str, &st
 }
 
 /// One round over all addresses, and those that standbys name.
-async fn look_around(config: &DialerConfig, failed: &mut impl FnMut(&str, &str)) -> Option<Dialed> {
-    let mut addresses: VecDeque<String> = (config.addresses)().into();
+async fn look_around(config: &DialerConfig, tried: &Tried) -> Option<Dialed> {
+    let mut candidates: VecDeque<Candidate> = match config.places.candidates() {
+        Ok(candidates) => candidates.into(),
+        Err((place, reason)) => {
+            tried.note(&place, &reason);
+            return None;
+        }
+    };
+    for candidate in &candidates {
+        tried.add(&candidate.label);
+    }
     let mut redirects = 0;
-    while let Some(address) = addresses.pop_front() {
+    while let Some(Candidate { address, label }) = candidates.pop_front() {
         match knock(config, &address).await {
             Ok(Answer::Leads(dialed)) => return Some(dialed),
             Ok(Answer::Stands { leader }) => {
-                debug!(%address, ?leader, "a standby");
+                tried.note(&label, "a standby, which does not lead");
                 if let Some(leader) = leader
                     && redirects < REDIRECTS_MAX
                     && leader != address
                 {
                     redirects += 1;
-                    addresses.push_front(leader);
+                    let candidate = Candidate::of_standby(leader, &address);
+                    tried.add(&candidate.label);
+                    candidates.push_front(candidate);
                 }
             }
-            Err(reason) => failed(&address, &reason),
+            Err(reason) => tried.note(&label, &reason),
         }
     }
     None
@@ -154,7 +186,10 @@ pub(super) async fn call(
     let mut stream = timeout(connect_timeout, TcpStream::connect(&address))
         .await
         .map_err(|_| format!("no answer for {} ms", connect_timeout.as_millis()))?
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| {
+            let refused = error.kind() == io::ErrorKind::ConnectionRefused;
+            if refused { "nothing listens there".to_owned() } else { error.to_string() }
+        })?;
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%address, %error, "small messages may wait");
     }
@@ -177,14 +212,15 @@ mod tests {
     #[test]
     fn what_was_tried_is_told_once_and_bounded() {
         let tried = Tried::default();
-        assert_eq!(tried.told(&[]), "no address, since none is known");
-        assert_eq!(tried.told(&["a:1".to_owned()]), "a:1 (no answer yet)");
+        tried.add("a:1");
+        tried.add("b:2");
+        assert_eq!(tried.told(), "a:1 (no answer yet), b:2 (no answer yet)");
         tried.note("a:1", "refused");
         tried.note("a:1", "refused");
-        tried.note("b:2", "silent");
-        assert_eq!(tried.told(&[]), "a:1 (refused), b:2 (silent)");
+        tried.note("a:1", "silent");
+        assert_eq!(tried.told(), "a:1 (refused; silent), b:2 (no answer yet)");
         (0..2 * TRIED_MAX).for_each(|port| tried.note(&format!("c:{port}"), "refused"));
-        assert_eq!(tried.told(&[]).matches(", ").count() + 1, TRIED_MAX);
+        assert_eq!(tried.told().matches(", ").count() + 1, TRIED_MAX);
     }
 
     #[test]

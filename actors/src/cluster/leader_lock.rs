@@ -194,21 +194,24 @@ impl LeaderPlace {
 
     /// Where the newest leader of a data directory said that it listens; it may be gone.
     pub(crate) fn read(directory: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(directory.join(PLACE)).ok()?).ok()
+        Self::find(directory).ok()
     }
 
-    /// The addresses at which to look for the leader: those that are known, or else what the data
-    /// directory says at the moment.
-    pub(crate) fn addresses(
-        known: Vec<String>,
-        directory: PathBuf,
-    ) -> Box<dyn Fn() -> Vec<String> + Send + Sync> {
-        Box::new(move || {
-            if !known.is_empty() {
-                return known.clone();
+    /// As [`read`](Self::read).
+    ///
+    /// # Errors
+    /// Why the directory does not say so, for people.
+    pub(crate) fn find(directory: &Path) -> Result<Self, String> {
+        let text = fs::read(directory.join(PLACE)).map_err(|error| {
+            if error.kind() != io::ErrorKind::NotFound {
+                return format!("its {PLACE} cannot be read: {error}");
             }
-            Self::read(&directory).map(|place| place.address).into_iter().collect()
-        })
+            if directory.is_dir() {
+                return format!("it holds no {PLACE}: no JobManager has led there");
+            }
+            "there is no such directory".to_owned()
+        })?;
+        serde_json::from_slice(&text).map_err(|error| format!("its {PLACE} is damaged: {error}"))
     }
 }
 

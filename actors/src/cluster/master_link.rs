@@ -1,6 +1,6 @@
 //! A worker's way to whoever leads.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, Recipient};
 use crossbeam_channel::Sender;
@@ -8,12 +8,13 @@ use regrow_protocol::{
     FromWorker, ToJobMaster, ToShuffleService, ToTaskExecutor, ToWorker, decode, encode,
 };
 use regrow_runtime::with_causes;
-use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
-use tracing::{debug, error, info};
+use tokio::{runtime::Handle, task::JoinHandle};
+use tracing::{error, info};
 
 use super::{
     acceptor::Caller,
-    dialer::{Dialed, DialerConfig, Tried, dial},
+    dialer::{Dialed, DialerConfig},
+    leader_search::{StillLooking, search},
 };
 use crate::{
     gateway::{Gateway, Post},
@@ -21,16 +22,13 @@ use crate::{
     task_executor::LeaderNews,
 };
 
-/// How long a worker looks for a leader before it says that there is none; it goes on looking.
-const PATIENCE: Duration = Duration::from_secs(3);
-
 /// Keeps a connection to the leader, whoever that is. While there is none, nothing is kept: what
 /// matters is said again when the leader asks the worker to register.
 pub(crate) struct MasterLink {
     config: Arc<DialerConfig>,
     limits: LinkLimits,
     io: Handle,
-    no_leader: Sender<String>,
+    no_leader: Sender<StillLooking>,
     behind: Option<Behind>,
     link: Option<Link>,
     /// Number of the newest connection, so that the end of an older one is told from its.
@@ -48,7 +46,7 @@ pub(crate) struct MasterLinkConfig {
     /// Where sockets are read and written.
     pub(crate) io: Handle,
     /// Told what was tried when no leader was found for long, once each time.
-    pub(crate) no_leader: Sender<String>,
+    pub(crate) no_leader: Sender<StillLooking>,
 }
 
 /// The actors of the worker.
@@ -125,21 +123,14 @@ impl MasterLink {
         let (config, this) = (Arc::clone(&self.config), ctx.address());
         let no_leader = self.no_leader.clone();
         let looking = self.io.spawn(async move {
-            let tried = Tried::default();
-            let failed = |address: &str, reason: &str| {
-                debug!(address, reason, "no leader there");
-                tried.note(address, reason);
-            };
-            let mut dialing = pin!(dial(&config, failed));
-            let in_time = timeout(PATIENCE, &mut dialing).await;
-            let dialed = if let Ok(dialed) = in_time {
-                dialed
-            } else {
+            let slow = |looking| {
                 // What was told before may not have been read yet.
-                let _ = no_leader.try_send(tried.told(&(config.addresses)()));
-                dialing.await
+                let _ = no_leader.try_send(looking);
             };
-            this.do_send(Found(dialed));
+            // Without a limit it does not end in vain.
+            if let Ok(dialed) = search(&config, None, slow).await {
+                this.do_send(Found(dialed));
+            }
         });
         self.looking = Some(looking);
     }

@@ -7,7 +7,7 @@ use regrow_protocol::{DataDirectoryId, Role, WorkerId};
 use regrow_runtime::Options;
 
 use super::{
-    ClusterError, ClusterIdentity, DataPlace,
+    ClusterError, ClusterIdentity, DataPlace, StillLooking,
     worker_process::{WorkerNews, WorkerProcess},
 };
 use crate::{launch::random_bits, task::TaskFactory, worker::WorkerDirectories};
@@ -35,10 +35,7 @@ pub enum ShuffleServiceNews {
     /// It takes connections.
     Listening(SocketAddr),
     /// It found no leader for long; it goes on looking.
-    NoLeader {
-        /// Which addresses, with what each said.
-        tried: String,
-    },
+    NoLeader(StillLooking),
     /// It keeps a directory, and `TaskManagers` may write there.
     Keeps {
         /// Which one; the same after a restart.
@@ -76,7 +73,7 @@ impl ShuffleServiceRole {
         }
         .run(stop, |said| match said {
             WorkerNews::Listening(address) => news(ShuffleServiceNews::Listening(address)),
-            WorkerNews::NoLeader { tried } => news(ShuffleServiceNews::NoLeader { tried }),
+            WorkerNews::NoLeader(looking) => news(ShuffleServiceNews::NoLeader(looking)),
         })
     }
 }

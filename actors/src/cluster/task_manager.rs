@@ -8,7 +8,7 @@ use regrow_protocol::{DataDirectoryId, Role, WorkerId};
 use regrow_runtime::Options;
 
 use super::{
-    ClusterError, ClusterIdentity, DataPlace,
+    ClusterError, ClusterIdentity, DataPlace, StillLooking,
     worker_process::{WorkerNews, WorkerProcess},
 };
 use crate::{launch::random_bits, task::TaskFactory, worker::WorkerDirectories};
@@ -58,10 +58,7 @@ pub enum TaskManagerNews {
     /// It takes connections.
     Listening(SocketAddr),
     /// It found no leader for long; it goes on looking.
-    NoLeader {
-        /// Which addresses, with what each said.
-        tried: String,
-    },
+    NoLeader(StillLooking),
     /// It runs tasks.
     Runs {
         /// How many at a time.
@@ -108,7 +105,7 @@ impl TaskManager {
         }
         .run(stop, |said| match said {
             WorkerNews::Listening(address) => news(TaskManagerNews::Listening(address)),
-            WorkerNews::NoLeader { tried } => news(TaskManagerNews::NoLeader { tried }),
+            WorkerNews::NoLeader(looking) => news(TaskManagerNews::NoLeader(looking)),
         })
     }
 

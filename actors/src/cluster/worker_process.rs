@@ -16,10 +16,11 @@ use tokio::{runtime::Handle, sync::oneshot};
 use tracing::warn;
 
 use super::{
-    ClusterError, ClusterIdentity, DataPlace, LeaderPlace,
+    ClusterError, ClusterIdentity, DataPlace, StillLooking,
     data_port::{DataPort, DataPortConfig},
     dialer::DialerConfig,
     io_thread::IoThread,
+    leader_places::LeaderPlaces,
     master_link::{Behind, MasterLink, MasterLinkConfig, SayLeaving},
 };
 use crate::{
@@ -43,10 +44,7 @@ pub(crate) enum WorkerNews {
     /// It takes connections.
     Listening(SocketAddr),
     /// It looked for a leader for long, and goes on.
-    NoLeader {
-        /// Which addresses, with what each said.
-        tried: String,
-    },
+    NoLeader(StillLooking),
 }
 
 /// A worker, before it runs.
@@ -117,8 +115,8 @@ impl WorkerProcess {
             select! {
                 recv(stop) -> _ => break Ok(()),
                 recv(deaths) -> _ => break Err(ClusterError::Ended),
-                recv(searches) -> tried => match tried {
-                    Ok(tried) => news(WorkerNews::NoLeader { tried }),
+                recv(searches) -> looking => match looking {
+                    Ok(looking) => news(WorkerNews::NoLeader(looking)),
                     // Whoever looks is gone.
                     Err(_) => break Err(ClusterError::Ended),
                 },
@@ -137,7 +135,7 @@ impl WorkerProcess {
     fn start(
         self,
         io: Handle,
-        no_leader: Sender<String>,
+        no_leader: Sender<StillLooking>,
         watcher: Watcher,
     ) -> Result<Started, ClusterError> {
         let description = WorkerDescription {
@@ -207,7 +205,7 @@ impl WorkerProcess {
     fn dialer(&self, worker: WorkerDescription) -> DialerConfig {
         let ClusterIdentity { cluster_id, registry } = self.identity.clone();
         DialerConfig {
-            addresses: LeaderPlace::addresses(self.leaders.clone(), self.data_directory.clone()),
+            places: LeaderPlaces::of(self.leaders.clone(), self.data_directory.clone()),
             hello: Hello::new(cluster_id, Some(registry), (self.role)(worker)),
             limits: LinkLimits::of(&self.options),
             backoff_max: BACKOFF_MAX,
