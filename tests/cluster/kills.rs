@@ -8,34 +8,16 @@
 
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests")]
 
-#[expect(
-    clippy::expect_used,
-    clippy::panic,
-    dead_code,
-    reason = "a helper of tests, which share it"
-)]
-#[path = "support/sandbox.rs"]
-mod sandbox;
-
-#[expect(clippy::expect_used, reason = "a helper of tests, which share it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-
-#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
-#[path = "support/proxy.rs"]
-mod proxy;
-
-#[path = "support/storm.rs"]
-mod storm;
-
 use std::{
     env, fs,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use cluster::{DATA, job_manager, leader, standby, task_managers, wait_until_clean};
-use sandbox::{Running, Sandbox, assert_finished_stays_finished, count};
-use storm::Storm;
+use crate::{
+    roles::{DATA, job_manager, leader, standby, task_managers, wait_until_clean},
+    sandbox::{Running, Sandbox, assert_finished_stays_finished, count},
+    storm::{self, Storm},
+};
 
 /// Within this time after the death of a leader the next task starts: where a standby waits (median),
 /// and where a supervisor starts the next process at once.

@@ -1,27 +1,12 @@
 //! A cluster whose network is cut, for longer and for less than it takes to notice.
 
-#[expect(
-    clippy::expect_used,
-    clippy::panic,
-    dead_code,
-    reason = "a helper of tests, which share it"
-)]
-#[path = "support/sandbox.rs"]
-mod sandbox;
-
-#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-
-#[expect(clippy::expect_used, reason = "a helper of tests")]
-#[path = "support/proxy.rs"]
-mod proxy;
-
 use std::time::Duration;
 
-use cluster::{DATA, address, leader, task_manager};
-use proxy::Proxy;
-use sandbox::{Running, Sandbox, count};
+use crate::{
+    proxy::Proxy,
+    roles::{DATA, address, leader, task_manager},
+    sandbox::{Running, Sandbox, assert_finished_stays_finished, count},
+};
 
 /// Finds a silent peer soon, though not on a machine that is merely busy, and gives it up soon after.
 const HASTY: &str = "-D heartbeat.interval=100ms -D heartbeat.timeout=1500ms \
@@ -126,7 +111,7 @@ fn rule_4_2_a_leader_that_comes_back_elsewhere_is_found_behind_the_same_address(
     proxy.lead_to(&address(&second));
     proxy.heal();
     assert_eq!(submit.wait(), Some(0));
-    sandbox::assert_finished_stays_finished(&sandbox.ledger("ledger"));
+    assert_finished_stays_finished(&sandbox.ledger("ledger"));
 }
 
 #[test]

@@ -1,22 +1,11 @@
 //! A cluster whose data directory is taken away while somebody leads it.
 
-#[expect(
-    clippy::expect_used,
-    clippy::panic,
-    dead_code,
-    reason = "a helper of tests, which share it"
-)]
-#[path = "support/sandbox.rs"]
-mod sandbox;
-
-#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-
 use std::fs;
 
-use cluster::{DATA, leader};
-use sandbox::{Running, Sandbox};
+use crate::{
+    roles::{DATA, address, leader},
+    sandbox::{Running, Sandbox},
+};
 
 /// Checks that a leader ends by itself, and says what happened and what to do.
 fn steps_down(mut leader: Running, what: &str) {
@@ -49,7 +38,7 @@ fn fault_23_of_two_that_lead_after_a_deletion_the_first_promises_nothing_more() 
     let sandbox = Sandbox::new();
     let first = leader(&sandbox, "");
     sandbox.fine(&format!("submit stages --stage 2x10s --job-id lost --detached {DATA}"));
-    let address = cluster::address(&first);
+    let address = address(&first);
     fs::remove_dir_all(sandbox.path("cluster")).expect("it can be deleted");
     let _second = leader(&sandbox, "");
     let old = format!("-D jobmanager.rpc.addresses={address} -D client.leader-timeout=200ms");

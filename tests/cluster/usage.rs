@@ -1,26 +1,15 @@
 //! A cluster of processes, as its users run it: roles killed in any order, clients that follow.
 
-#[expect(
-    clippy::expect_used,
-    clippy::panic,
-    dead_code,
-    reason = "a helper of tests, which share it"
-)]
-#[path = "support/sandbox.rs"]
-mod sandbox;
-
-#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
     time::Duration,
 };
 
-use cluster::{DATA, address, leader, standby, takes_over, task_managers};
-use sandbox::{Sandbox, assert_finished_stays_finished, count};
+use crate::{
+    roles::{DATA, address, leader, standby, takes_over, task_managers},
+    sandbox::{Sandbox, assert_finished_stays_finished, count},
+};
 
 #[test]
 fn a_job_survives_its_leader_and_the_standby_that_took_over() {

@@ -3,19 +3,6 @@
 
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
-#[expect(
-    clippy::expect_used,
-    clippy::panic,
-    dead_code,
-    reason = "a helper of tests, which share it"
-)]
-#[path = "support/sandbox.rs"]
-mod sandbox;
-
-#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-
 use std::{
     env, fs,
     io::{ErrorKind, Read as _, Write as _},
@@ -23,8 +10,10 @@ use std::{
     time::Duration,
 };
 
-use cluster::{DATA, address, leader, task_manager};
-use sandbox::{Running, Sandbox};
+use crate::{
+    roles::{DATA, address, leader, task_manager},
+    sandbox::{Running, Sandbox},
+};
 
 /// How long an end that must come is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);

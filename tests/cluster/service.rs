@@ -1,22 +1,11 @@
 //! A cluster whose partitions a stand-alone shuffle service keeps: whoever ran a task may die.
 
-#[expect(
-    clippy::expect_used,
-    clippy::panic,
-    dead_code,
-    reason = "a helper of tests, which share it"
-)]
-#[path = "support/sandbox.rs"]
-mod sandbox;
-
-#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-
 use std::fs;
 
-use cluster::{DATA, leader, task_managers, wait_until_clean};
-use sandbox::{Running, Sandbox, assert_finished_stays_finished, count};
+use crate::{
+    roles::{DATA, address, leader, task_managers, wait_until_clean},
+    sandbox::{Running, Sandbox, assert_finished_stays_finished, count},
+};
 
 /// What makes a `TaskManager` one that writes for a shuffle service.
 const WRITER: &str = "-D shuffle-service.type=stand-alone";
@@ -143,7 +132,7 @@ fn words_are_counted_once_although_whoever_counted_them_died() {
 fn one_service_keeps_a_directory_and_notices_which_of_its_writers_died() {
     let sandbox = Sandbox::new();
     let mut first = shuffle_service(&sandbox, "");
-    let address = cluster::address(&first);
+    let address = address(&first);
     let second = sandbox.regrow(&format!("shuffle-service {DATA}"));
     assert_eq!(second.code, Some(2), "{}", second.err);
     let named = format!("process {} at {address}", first.id());

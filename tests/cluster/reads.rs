@@ -1,23 +1,12 @@
 //! Task managers that share no directory, as on several hosts: they read each other's partitions
 //! over TCP.
 
-#[expect(
-    clippy::expect_used,
-    clippy::panic,
-    dead_code,
-    reason = "a helper of tests, which share it"
-)]
-#[path = "support/sandbox.rs"]
-mod sandbox;
-
-#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-
 use std::{fs, net::TcpListener};
 
-use cluster::{DATA, address, leader};
-use sandbox::{Running, Sandbox, assert_finished_stays_finished, count};
+use crate::{
+    roles::{DATA, address, leader},
+    sandbox::{LedgerLine, Running, Sandbox, assert_finished_stays_finished, count},
+};
 
 /// So many tasks that each host has some of each stage.
 const TASKS: &str = "-D execution.batch.adaptive.auto-parallelism.default-source-parallelism=12 \
@@ -117,7 +106,7 @@ fn rule_4_7_a_host_that_restarts_elsewhere_lost_nothing() {
     let _b = hosts.task_manager("b");
     assert_eq!(submit.wait(), Some(0));
     let ledger = hosts.sandbox.ledger("ledger");
-    let of_first = |line: &&sandbox::LedgerLine| line.subtask.is_some_and(|(stage, _)| stage == 0);
+    let of_first = |line: &&LedgerLine| line.subtask.is_some_and(|(stage, _)| stage == 0);
     let first: Vec<_> = ledger.into_iter().filter(|line| of_first(&line)).collect();
     assert_eq!((count(&first, "start"), count(&first, "end")), (4, 4), "{first:#?}");
 }

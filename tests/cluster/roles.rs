@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::sandbox::{Running, Sandbox};
+use crate::sandbox::{Running, Sandbox};
 
 /// Where the processes of a sandbox keep their data; workers and clients find the leader there.
 pub(crate) const DATA: &str = "--data-dir cluster";

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{
-    cluster::{DATA, address, job_manager, leader},
+use crate::{
     proxy::Proxy,
+    roles::{DATA, address, job_manager, leader},
     sandbox::{Running, Sandbox},
 };
 

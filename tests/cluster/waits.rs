@@ -1,20 +1,9 @@
 //! What those see who look for a leader while there is none.
 
-#[expect(
-    clippy::expect_used,
-    clippy::panic,
-    dead_code,
-    reason = "a helper of tests, which share it"
-)]
-#[path = "support/sandbox.rs"]
-mod sandbox;
-
-#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-
-use cluster::{DATA, address, leader, standby};
-use sandbox::Sandbox;
+use crate::{
+    roles::{DATA, address, leader, standby},
+    sandbox::{Running, Sandbox},
+};
 
 /// What a search says that takes long.
 const LONG: &str = "still looking";
@@ -35,7 +24,7 @@ fn a_command_that_finds_no_leader_says_so_goes_on_and_answers_when_one_comes() {
     let _leader = leader(&sandbox, "");
     let submitted = submit.answer();
     assert_eq!((submitted.code, &submitted.json()["job_id"]), (Some(0), &"early".into()));
-    let answers = commands.map(sandbox::Running::answer);
+    let answers = commands.map(Running::answer);
     assert_eq!(answers.each_ref().map(|answer| answer.code), [Some(0), Some(2), Some(2), Some(2)]);
     for answer in &answers {
         assert_eq!(answer.err.matches(LONG).count(), 1, "{}", answer.err);

@@ -1,26 +1,16 @@
 //! What a client of a cluster sees of its jobs, whatever happens to those who lead them.
 
-#[expect(
-    clippy::expect_used,
-    clippy::panic,
-    dead_code,
-    reason = "a helper of tests, which share it"
-)]
-#[path = "support/sandbox.rs"]
-mod sandbox;
-
-#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, thread,
 };
 
-use cluster::{DATA, leader, standby, takes_over, task_managers};
-use sandbox::{Sandbox, assert_finished_stays_finished};
 use serde_json::Value;
+
+use crate::{
+    roles::{DATA, leader, standby, takes_over, task_managers},
+    sandbox::{Sandbox, assert_finished_stays_finished},
+};
 
 /// States that a job may be seen in before its end.
 const LIVE: [&str; 4] = ["INITIALIZING", "RUNNING", "RECONCILING", "CANCELLING"];

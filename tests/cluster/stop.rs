@@ -1,20 +1,9 @@
 //! A cluster whose processes are told to stop: what they have goes to others, and nothing is lost.
 
-#[expect(
-    clippy::expect_used,
-    clippy::panic,
-    dead_code,
-    reason = "a helper of tests, which share it"
-)]
-#[path = "support/sandbox.rs"]
-mod sandbox;
-
-#[expect(clippy::expect_used, dead_code, reason = "a helper of tests, which share it")]
-#[path = "support/cluster.rs"]
-mod cluster;
-
-use cluster::{DATA, leader, standby, takes_over, task_manager, task_managers, wait_until_clean};
-use sandbox::{Sandbox, assert_finished_stays_finished, count};
+use crate::{
+    roles::{DATA, leader, standby, takes_over, task_manager, task_managers, wait_until_clean},
+    sandbox::{Sandbox, assert_finished_stays_finished, count},
+};
 
 #[test]
 fn fault_26_a_leader_that_is_told_to_stop_hands_over_and_nothing_runs_again() {
