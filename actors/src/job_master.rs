@@ -232,8 +232,9 @@ impl JobMaster {
             Action::ReleasePartitions { worker, data_directory: _, attempts } => {
                 self.command_shuffle(worker, ToShuffleService::ReleasePartitions { attempts });
             }
-            Action::DeclareDemand { slots } => {
-                self.resource_manager.do_send(SlotRequest::Declare { run: self.run, slots });
+            Action::DeclareDemand { slots, avoid } => {
+                let run = self.run;
+                self.resource_manager.do_send(SlotRequest::Declare { run, slots, avoid });
             }
             Action::ReturnSlots { worker, count } => {
                 self.resource_manager.do_send(SlotRequest::Return { run: self.run, worker, count });

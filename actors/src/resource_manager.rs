@@ -25,6 +25,8 @@ pub(crate) enum SlotRequest {
         run: RunId,
         /// Slots held plus slots wanted.
         slots: u32,
+        /// Whose slots it is to get last.
+        avoid: Option<WorkerId>,
     },
     /// It gives slots back.
     Return {
@@ -132,7 +134,9 @@ impl Handler<SlotRequest> for ResourceManager {
 
     fn handle(&mut self, request: SlotRequest, _: &mut Self::Context) {
         self.feed(match request {
-            SlotRequest::Declare { run, slots } => ResourceInput::DemandDeclared { run, slots },
+            SlotRequest::Declare { run, slots, avoid } => {
+                ResourceInput::DemandDeclared { run, slots, avoid }
+            }
             SlotRequest::Return { run, worker, count } => {
                 ResourceInput::SlotsReturned { run, worker, count }
             }

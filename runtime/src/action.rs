@@ -73,6 +73,8 @@ pub enum Action {
     DeclareDemand {
         /// Slots held plus slots wanted.
         slots: u32,
+        /// Whose slots to give last: an attempt of what is to run failed there.
+        avoid: Option<WorkerId>,
     },
     /// Give slots back to the `ResourceManager`.
     ReturnSlots {

@@ -88,6 +88,9 @@ pub struct Job {
     ready: BTreeSet<ExecutionVertexId>,
     /// Subtasks that wait for their restart.
     delayed: BTreeSet<(Timestamp, ExecutionVertexId)>,
+    /// Where attempts of unfinished subtasks failed in this life, the last one last: others are
+    /// preferred for the next.
+    failed_on: BTreeMap<ExecutionVertexId, Vec<WorkerId>>,
     /// Whether a vertex may be ready to be initialized.
     look_for_plans: bool,
     output: Output,
@@ -165,6 +168,7 @@ impl Job {
             former: BTreeMap::new(),
             ready: BTreeSet::new(),
             delayed: BTreeSet::new(),
+            failed_on: BTreeMap::new(),
             look_for_plans: true,
             output: Output::Unprepared,
             discovering: BTreeSet::new(),

@@ -1,6 +1,6 @@
 //! Who gets which slots, over all runs of a process.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use regrow_protocol::{RunId, WorkerDescription, WorkerId};
 
@@ -20,6 +20,8 @@ pub enum ResourceInput {
         run: RunId,
         /// Slots held plus slots wanted.
         slots: u32,
+        /// Whose slots it is to get last, if it wants more at this moment.
+        avoid: Option<WorkerId>,
     },
     /// A run gives slots back. More than it holds are all that it holds.
     SlotsReturned {
@@ -51,7 +53,8 @@ pub enum ResourceAction {
 /// Grants slots of workers to runs.
 ///
 /// Where demand exceeds supply, the next slot goes to the run that holds fewest, so that runs share
-/// evenly; of its workers, to the one where that run holds fewest, so that it is spread. A slot is
+/// evenly; of its workers, to the one where that run holds fewest, so that it is spread, and last to
+/// one that it avoids. A slot is
 /// never taken away from a run.
 ///
 /// Invariants, checked after each input: the slots granted of a worker are at most those present,
@@ -59,8 +62,14 @@ pub enum ResourceAction {
 #[derive(Clone, Debug, Default)]
 pub struct ResourceManager {
     workers: BTreeMap<WorkerId, Worker>,
-    /// Per started run, how many slots it could use.
-    demands: BTreeMap<RunId, u32>,
+    demands: BTreeMap<RunId, Demand>,
+}
+
+/// What a started run could use.
+#[derive(Clone, Copy, Debug, Default)]
+struct Demand {
+    slots: u32,
+    avoid: Option<WorkerId>,
 }
 
 #[derive(Clone, Debug)]
@@ -121,11 +130,11 @@ impl ResourceManager {
             }
             ResourceInput::RunStarted(run) => {
                 self.take_back_all(run);
-                self.demands.insert(run, 0);
+                self.demands.insert(run, Demand::default());
             }
-            ResourceInput::DemandDeclared { run, slots } => {
+            ResourceInput::DemandDeclared { run, slots, avoid } => {
                 if let Some(demand) = self.demands.get_mut(&run) {
-                    *demand = slots;
+                    *demand = Demand { slots, avoid };
                 }
             }
             ResourceInput::SlotsReturned { run, worker, count } => {
@@ -177,16 +186,19 @@ impl ResourceManager {
 
     /// Of the runs that want more, the one that holds fewest.
     fn poorest(&self, held: &BTreeMap<RunId, u32>) -> Option<RunId> {
-        let wanting = held.iter().filter(|(run, held)| self.demands.get(run) > Some(held));
+        let wants = |run: &RunId| self.demands.get(run).map_or(0, |demand| demand.slots);
+        let wanting = held.iter().filter(|(run, held)| wants(run) > **held);
         wanting.min_by_key(|(_, held)| **held).map(|(run, _)| *run)
     }
 
     /// Of the workers with a free slot, the one where `run` holds fewest, and of those the one with
-    /// most free.
+    /// most free; one that it avoids comes last.
     fn widest_spread(&self, run: RunId) -> Option<WorkerId> {
+        let avoid = self.demands.get(&run).and_then(|demand| demand.avoid);
         let with_free = self.workers.iter().filter(|(_, worker)| worker.free() > 0);
-        let best = with_free
-            .min_by_key(|(_, worker)| (worker.granted_to(run), std::cmp::Reverse(worker.free())));
+        let best = with_free.min_by_key(|(id, worker)| {
+            (avoid == Some(**id), worker.granted_to(run), Reverse(worker.free()))
+        });
         best.map(|(id, _)| *id)
     }
 

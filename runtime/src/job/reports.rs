@@ -62,6 +62,7 @@ impl Job {
             self.workers.add_free(execution.worker, 1);
         }
         self.ready.remove(&subtask);
+        self.failed_on.remove(&subtask);
         self.delayed.retain(|(_, delayed)| *delayed != subtask);
         let event = JobEvent::ExecutionVertexFinished { worker, data_directory, record };
         let lsn = self.record(event, out);
@@ -167,6 +168,9 @@ impl Job {
         let name = self.recorded.graph().vertices[subtask.vertex.0 as usize].name.clone();
         match failure {
             TaskFailure::Task { .. } | TaskFailure::Panicked { .. } => {
+                let failed_on = self.failed_on.entry(subtask).or_default();
+                failed_on.retain(|before| *before != worker);
+                failed_on.push(worker);
                 let message = failure.to_string();
                 self.reset_failed(subtask, message, out);
             }

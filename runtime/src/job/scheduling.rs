@@ -14,6 +14,9 @@ use crate::{
     OperatorCoordinator, Parallelism, plan_vertex,
 };
 
+/// How many that are ready are looked at for one that has not failed on the worker with a free slot.
+const AVOIDING_LOOKS_MAX: usize = 64;
+
 impl Job {
     /// Asks for the splits of sources that were never listed, or must be listed again.
     pub(super) fn discover_splits(&mut self, out: &mut Decision) {
@@ -191,14 +194,28 @@ impl Job {
         if !matches!(self.output, Output::Prepared(_)) {
             return;
         }
-        while self.workers.has_free_slot() {
-            let Some(subtask) = self.ready.pop_first() else { return };
-            if !self.can_run(subtask) {
-                continue;
+        while let Some((subtask, worker)) = self.next_match() {
+            self.ready.remove(&subtask);
+            if self.can_run(subtask) {
+                self.workers.take_slot(worker);
+                self.dispatch_to(subtask, worker, out);
             }
-            let Some(worker) = self.workers.take_slot() else { return };
-            self.dispatch_to(subtask, worker, out);
         }
+    }
+
+    /// What runs next, and where: the first that is ready, where it has not failed before. If there
+    /// is no such slot, one that is ready and has not failed there goes first.
+    fn next_match(&self) -> Option<(ExecutionVertexId, WorkerId)> {
+        let first = *self.ready.first()?;
+        let worker = self.workers.freest_besides(self.failed_on(first))?;
+        let fits = |it: &&ExecutionVertexId| !self.failed_on(**it).contains(&worker);
+        let other = self.ready.iter().take(AVOIDING_LOOKS_MAX).find(fits);
+        Some((other.copied().unwrap_or(first), worker))
+    }
+
+    /// Where attempts of a subtask failed.
+    fn failed_on(&self, subtask: ExecutionVertexId) -> &[WorkerId] {
+        self.failed_on.get(&subtask).map_or(&[], Vec::as_slice)
     }
 
     fn dispatch_to(&mut self, subtask: ExecutionVertexId, worker: WorkerId, out: &mut Decision) {
@@ -287,16 +304,24 @@ impl Job {
         true
     }
 
+    /// Where something that could run now failed last.
+    fn worker_to_avoid(&self) -> Option<WorkerId> {
+        let mut waiting = self.failed_on.iter().filter(|(it, _)| self.ready.contains(it));
+        waiting.find_map(|(_, workers)| workers.last().copied())
+    }
+
     /// Tells the `ResourceManager` what the job could use, and gives back what it cannot.
     pub(super) fn declare_demand(&mut self, out: &mut Decision) {
-        let wanted = self.executions.len() + self.ready.len() + self.delayed.len();
+        // What waits for its restart wants no slot meanwhile: one that is given back would come back.
+        let wanted = self.executions.len() + self.ready.len();
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
         // Held, and of no use: others must make up for them.
         let wanted = wanted.saturating_add(self.workers.stranded_slots());
         let idle = self.ready.is_empty() && self.workers.has_free_slot();
         if wanted > self.declared_demand || (idle && wanted != self.declared_demand) {
             self.declared_demand = wanted;
-            out.actions.push(Action::DeclareDemand { slots: wanted });
+            let avoid = self.worker_to_avoid();
+            out.actions.push(Action::DeclareDemand { slots: wanted, avoid });
         }
         if idle {
             for (worker, count) in self.workers.take_all_free() {

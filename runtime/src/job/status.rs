@@ -1,5 +1,7 @@
 //! How a job stands, for people.
 
+use regrow_protocol::PartitionKeeper;
+
 use super::{Job, Output, Phase, recorded::CommitStage};
 use crate::{JobState, JobStatus, OperatorCoordinator, VertexStatus};
 
@@ -59,7 +61,11 @@ impl Job {
             Phase::Active if self.output == Output::Preparing => "output directory",
             Phase::Active if undiscovered => "splits",
             Phase::Active if self.executions.len() == 0 && !self.ready.is_empty() => {
-                if self.workers.stranded_slots() > 0 { "shuffle service" } else { "slots" }
+                match self.workers.stranded_by() {
+                    None => "slots",
+                    Some(PartitionKeeper::ShuffleService) => "shuffle service",
+                    Some(PartitionKeeper::Worker) => "a worker to list its data directory",
+                }
             }
             Phase::Active if self.executions.len() == 0 && !self.delayed.is_empty() => "restart",
             Phase::Deciding(_) | Phase::Active | Phase::Over => return None,

@@ -1,5 +1,6 @@
 //! The rules of recovery.md at the state machine of a job, one by one.
 
+mod bad_workers;
 mod bench;
 mod former_workers;
 mod lost_inputs;

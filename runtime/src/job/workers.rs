@@ -15,7 +15,8 @@ pub(super) struct Workers {
     by_id: BTreeMap<WorkerId, Worker>,
     /// (free slots, worker) of workers that can take an attempt.
     free: BTreeSet<(u32, WorkerId)>,
-    /// Free slots of workers that cannot take an attempt, because nobody keeps what they write.
+    /// Free slots of workers that cannot take an attempt, because nobody keeps what they write, or
+    /// they have not told what they hold.
     stranded: BTreeMap<WorkerId, u32>,
     /// The worker that serves each data directory.
     served: BTreeMap<DataDirectoryId, WorkerId>,
@@ -125,11 +126,15 @@ impl Workers {
         self.update(worker, |worker| worker.free_slots += count);
     }
 
-    /// Takes a slot of the worker with the most free ones.
-    pub(super) fn take_slot(&mut self) -> Option<WorkerId> {
-        let (_, worker) = *self.free.last()?;
-        self.update(worker, |worker| worker.free_slots -= 1);
-        Some(worker)
+    /// The worker with the most free slots: one that is not among `avoided`, if any has one.
+    pub(super) fn freest_besides(&self, avoided: &[WorkerId]) -> Option<WorkerId> {
+        let others = self.free.iter().rev().find(|(_, worker)| !avoided.contains(worker));
+        others.or_else(|| self.free.last()).map(|(_, worker)| *worker)
+    }
+
+    /// Takes a slot of a worker that has a free one.
+    pub(super) fn take_slot(&mut self, worker: WorkerId) {
+        self.update(worker, |worker| worker.free_slots = worker.free_slots.saturating_sub(1));
     }
 
     /// Takes all free slots, to give them back.
@@ -145,9 +150,19 @@ impl Workers {
         !self.free.is_empty()
     }
 
-    /// How many slots are of no use, because nobody keeps what their workers write.
+    /// How many slots are of no use, because nobody keeps what their workers write, or those have not
+    /// told what they hold.
     pub(super) fn stranded_slots(&self) -> u32 {
         self.stranded.values().fold(0, |total, count| total.saturating_add(*count))
+    }
+
+    /// Whose slots are of no use, if any are.
+    pub(super) fn stranded_by(&self) -> Option<PartitionKeeper> {
+        let keepers = self.stranded.keys().filter_map(|id| Some(self.description(*id)?.keeper));
+        keepers.min_by_key(|keeper| match keeper {
+            PartitionKeeper::ShuffleService => 0,
+            PartitionKeeper::Worker => 1,
+        })
     }
 
     /// Whether a connection to a worker was told of, and not yet its loss.
@@ -199,9 +214,9 @@ impl Workers {
         self.stranded.remove(&id);
         let Some(description) = worker.description.filter(|_| free_slots > 0) else { return };
         let reported = self.reported.contains(&description.data_directory);
-        if !reported && description.keeper == PartitionKeeper::ShuffleService {
+        if !reported {
             self.stranded.insert(id, free_slots);
-        } else if reported && !unusable {
+        } else if !unusable {
             self.free.insert((free_slots, id));
         }
     }
@@ -210,6 +225,12 @@ impl Workers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn take(workers: &mut Workers) -> Option<WorkerId> {
+        let worker = workers.freest_besides(&[])?;
+        workers.take_slot(worker);
+        Some(worker)
+    }
 
     fn description(bits: u128) -> WorkerDescription {
         WorkerDescription {
@@ -231,12 +252,41 @@ mod tests {
         }
         workers.add_free(WorkerId::from_bits(1), 1);
         workers.add_free(WorkerId::from_bits(2), 2);
-        assert_eq!(workers.take_slot(), Some(WorkerId::from_bits(2)));
+        assert_eq!(take(&mut workers), Some(WorkerId::from_bits(2)));
         workers.disconnect(WorkerId::from_bits(2), Timestamp(5));
-        assert_eq!(workers.take_slot(), Some(WorkerId::from_bits(1)));
-        assert_eq!(workers.take_slot(), None);
+        assert_eq!(take(&mut workers), Some(WorkerId::from_bits(1)));
+        assert_eq!(take(&mut workers), None);
         workers.connect(WorkerId::from_bits(2));
-        assert_eq!(workers.take_slot(), Some(WorkerId::from_bits(2)));
+        assert_eq!(take(&mut workers), Some(WorkerId::from_bits(2)));
+    }
+
+    #[test]
+    fn a_worker_to_be_avoided_gives_a_slot_if_no_other_does() {
+        let mut workers = Workers::default();
+        let [good, bad] = [1, 2].map(WorkerId::from_bits);
+        for bits in [1, 2] {
+            workers.register(description(bits));
+            workers.report(DataDirectoryId::from_bits(bits), WorkerId::from_bits(bits));
+        }
+        workers.add_free(good, 1);
+        workers.add_free(bad, 2);
+        assert_eq!(workers.freest_besides(&[]), Some(bad));
+        assert_eq!(workers.freest_besides(&[bad]), Some(good));
+        assert_eq!(workers.freest_besides(&[bad, good]), Some(bad));
+        workers.take_slot(good);
+        assert_eq!(workers.freest_besides(&[bad]), Some(bad));
+    }
+
+    #[test]
+    fn slots_of_a_worker_that_has_not_told_what_it_holds_are_stranded() {
+        let mut workers = Workers::default();
+        workers.connect(WorkerId::from_bits(1));
+        workers.register(description(1));
+        workers.add_free(WorkerId::from_bits(1), 2);
+        assert_eq!((take(&mut workers), workers.stranded_slots()), (None, 2));
+        assert_eq!(workers.stranded_by(), Some(PartitionKeeper::Worker));
+        workers.report(DataDirectoryId::from_bits(1), WorkerId::from_bits(1));
+        assert_eq!((workers.stranded_by(), workers.stranded_slots()), (None, 0));
     }
 
     #[test]
@@ -250,14 +300,14 @@ mod tests {
         workers.connect(writer.worker);
         workers.register(writer);
         workers.add_free(writer.worker, 2);
-        assert_eq!((workers.take_slot(), workers.stranded_slots()), (None, 2));
+        assert_eq!((take(&mut workers), workers.stranded_slots()), (None, 2));
         workers.register(description(9));
-        assert_eq!(workers.take_slot(), None, "nobody knows yet what it holds");
+        assert_eq!(take(&mut workers), None, "nobody knows yet what it holds");
         workers.report(writer.data_directory, WorkerId::from_bits(9));
         assert_eq!(workers.server(writer.data_directory), Some(WorkerId::from_bits(9)));
-        assert_eq!((workers.take_slot(), workers.stranded_slots()), (Some(writer.worker), 0));
+        assert_eq!((take(&mut workers), workers.stranded_slots()), (Some(writer.worker), 0));
         assert_eq!(workers.remove(WorkerId::from_bits(9)), [writer.data_directory]);
-        assert_eq!((workers.take_slot(), workers.stranded_slots()), (None, 1));
+        assert_eq!((take(&mut workers), workers.stranded_slots()), (None, 1));
         assert!(workers.remove(writer.worker).is_empty());
         assert_eq!(workers.stranded_slots(), 0);
     }

@@ -23,7 +23,7 @@ fn registered(id: u128, slots: u32) -> ResourceInput {
 }
 
 fn demand(id: u128, slots: u32) -> ResourceInput {
-    ResourceInput::DemandDeclared { run: run(id), slots }
+    ResourceInput::DemandDeclared { run: run(id), slots, avoid: None }
 }
 
 fn returned(id: u128, of: u128, count: u32) -> ResourceInput {
@@ -56,6 +56,15 @@ fn started(ids: &[u128]) -> Vec<ResourceInput> {
 fn a_run_gets_one_slot_of_each_worker_before_a_second_of_any() {
     let inputs = [started(&[7]), vec![demand(7, 4)]].concat();
     assert_eq!(after(&[2, 2, 2], &inputs), [(7, 1, 2), (7, 2, 1), (7, 3, 1)]);
+}
+
+#[test]
+fn a_run_gets_slots_of_a_worker_that_it_avoids_last() {
+    let avoid = Some(worker(1));
+    let declared = |slots| ResourceInput::DemandDeclared { run: run(7), slots, avoid };
+    assert_eq!(after(&[2, 1], &[started(&[7]), vec![declared(1)]].concat()), [(7, 2, 1)]);
+    let all = [started(&[7]), vec![declared(2)]].concat();
+    assert_eq!(after(&[2, 1], &all), [(7, 1, 1), (7, 2, 1)]);
 }
 
 #[test]

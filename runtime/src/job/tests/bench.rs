@@ -168,9 +168,9 @@ impl Bench {
         self.feed(Input::Persisted { upto });
     }
 
-    pub(super) fn pass(&mut self, time: Duration) {
+    pub(super) fn pass(&mut self, time: Duration) -> Decision {
         self.now = self.now.after(time);
-        self.feed(Input::Woken);
+        self.feed(Input::Woken)
     }
 
     /// A worker with `slots` slots, all granted, connects and registers.

@@ -102,8 +102,8 @@ impl World {
     fn perform_locally(&mut self, action: Action) {
         let run = RUN;
         match action {
-            Action::DeclareDemand { slots } => {
-                self.manage(ResourceInput::DemandDeclared { run, slots });
+            Action::DeclareDemand { slots, avoid } => {
+                self.manage(ResourceInput::DemandDeclared { run, slots, avoid });
             }
             Action::ReturnSlots { worker, count } => {
                 self.manage(ResourceInput::SlotsReturned { run, worker, count });
