@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -99,10 +100,14 @@ impl Message for WorkerLeaving {
     type Result = ();
 }
 
-/// A worker that was called takes this process for its leader.
-struct WorkerAnswered(Caller);
+/// The call of a worker is over.
+struct CallEnded {
+    address: SocketAddr,
+    /// The worker, if it takes this process for its leader.
+    answer: Option<Caller>,
+}
 
-impl Message for WorkerAnswered {
+impl Message for CallEnded {
     type Result = ();
 }
 
@@ -127,17 +132,16 @@ impl Gate {
     fn call_workers(&mut self, ctx: &mut Context<Self>) {
         let open = self.workers.values().filter(|present| present.open);
         let here = open.filter_map(|present| present.description.shuffle_address).collect();
-        let addresses = self.to_call.next_round(&here);
-        if addresses.is_empty() {
-            return;
-        }
-        for address in addresses {
+        for address in self.to_call.next_round(&here) {
             let (hello, limits) = (self.config.hello.clone(), self.config.limits);
             let this = ctx.address();
-            let answered = move |caller| this.do_send(WorkerAnswered(caller));
             self.config.io.spawn(async move {
-                call_worker(address, &hello, limits).await.map(answered);
+                let answer = call_worker(address, &hello, limits).await;
+                this.do_send(CallEnded { address, answer });
             });
+        }
+        if self.to_call.is_empty() {
+            return;
         }
         ctx.run_later(CALL_PAUSE, Self::call_workers);
     }
@@ -272,10 +276,12 @@ impl Handler<DialWorkers> for Gate {
     }
 }
 
-impl Handler<WorkerAnswered> for Gate {
+impl Handler<CallEnded> for Gate {
     type Result = ();
 
-    fn handle(&mut self, WorkerAnswered(caller): WorkerAnswered, ctx: &mut Self::Context) {
+    fn handle(&mut self, CallEnded { address, answer }: CallEnded, ctx: &mut Self::Context) {
+        self.to_call.ended(address);
+        let Some(caller) = answer else { return };
         let (Role::TaskManager(description) | Role::ShuffleService(description)) = caller.role
         else {
             return;
