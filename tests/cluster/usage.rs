@@ -77,6 +77,8 @@ fn fault_21_a_job_is_cancelled_joined_and_listed_by_its_name() {
     let other = sandbox.regrow(&format!("submit stages --stage 3x1s --job-id long {DATA}"));
     assert_eq!(other.code, Some(2), "{}", other.err);
     assert!(other.err.contains("job long exists with other arguments"), "{}", other.err);
+    let named = other.err.contains("{tasks: 2,") && other.err.contains("{tasks: 3,");
+    assert!(named && !other.err.contains("overwrite"), "what differs is named: {}", other.err);
     sandbox.wait_until("it says that it waits for workers", |sandbox| {
         let status = sandbox.fine(&format!("status long --json {DATA}")).json();
         status["waiting_for"] == "workers"

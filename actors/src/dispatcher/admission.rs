@@ -1,6 +1,7 @@
 //! Whether a submission begins a run, joins one, or is refused (rule 1.1).
 
 mod documents;
+mod named_arguments;
 mod results;
 
 use regrow_protocol::JobId;
@@ -73,8 +74,29 @@ pub enum SubmitError {
 }
 
 impl SubmitError {
+    /// Another job under a known id: names both, and the arguments in which they differ.
+    pub(crate) fn other_job(
+        job: JobId,
+        (existing_name, existing): (&str, &[u8]),
+        (requested_name, requested): (&str, &[u8]),
+    ) -> Self {
+        let differing = named_arguments::differing(existing, requested);
+        if let Some((existing, requested)) = differing.filter(|_| existing_name == requested_name) {
+            return Self::OtherJob {
+                job,
+                existing: format!("{existing_name} with {existing}"),
+                requested: format!("{requested_name} with {requested}"),
+            };
+        }
+        Self::OtherJob {
+            job,
+            existing: Self::describe(existing_name, existing),
+            requested: Self::describe(requested_name, requested),
+        }
+    }
+
     /// Names a job with its arguments, for people.
-    pub(crate) fn describe(job_name: &str, arguments: &[u8]) -> String {
+    fn describe(job_name: &str, arguments: &[u8]) -> String {
         let Ok(text) = std::str::from_utf8(arguments) else {
             let hash = crc32c::crc32c(arguments);
             return format!("{job_name} ({} bytes of arguments, {hash:08x})", arguments.len());
@@ -274,11 +296,8 @@ pub(super) fn check_same(
     if submission.job_name == job_name && submission.arguments == arguments {
         return Ok(());
     }
-    Err(SubmitError::OtherJob {
-        job: submission.job.clone(),
-        existing: SubmitError::describe(job_name, arguments),
-        requested: SubmitError::describe(&submission.job_name, &submission.arguments),
-    })
+    let requested = (&*submission.job_name, &*submission.arguments);
+    Err(SubmitError::other_job(submission.job.clone(), (job_name, arguments), requested))
 }
 
 #[cfg(test)]

@@ -180,11 +180,11 @@ impl LocalRun {
     ) -> Result<(), LaunchError> {
         if !file.is_of(&self.job_name, &self.arguments) {
             let there = file.clone().into_run();
-            return Err(LaunchError::OtherJob {
-                job: self.job.clone(),
-                existing: SubmitError::describe(&there.job_name, &there.arguments),
-                requested: SubmitError::describe(&self.job_name, &self.arguments),
-            });
+            return Err(refusal(SubmitError::other_job(
+                self.job.clone(),
+                (&there.job_name, &there.arguments),
+                (&self.job_name, &self.arguments),
+            )));
         }
         let graph = submission.graph.hash();
         if file.identity().is_some_and(|identity| identity.graph_hash != graph) {
