@@ -87,10 +87,9 @@ pub(crate) fn submit(
     let client = client(factory.jobs(), &configuration, flags.quiet, console)?;
     let (wish, wishes) = bounded(4);
     cancel_on_interrupt(job.clone(), wish.clone(), Arc::clone(console))?;
-    console.say(&format!("job {job}"));
     let named = json!({ "job_id": job }).to_string();
-    let end =
-        follow(&flags, &wish, console, |updates| client.submit(submission, &wishes, updates))?;
+    let submit = |updates: Updates<'_>| client.submit(submission, &wishes, updates);
+    let end = follow(&flags, (&job, &wish), console, submit)?;
     if end == End::Left && flags.json {
         console.result(&named);
     }
@@ -110,15 +109,22 @@ type Updates<'a> = &'a mut dyn FnMut(FollowUpdate);
 
 fn follow(
     flags: &SubmitFlags,
-    wish: &Sender<Wish>,
+    (job, wish): (&JobId, &Sender<Wish>),
     console: &Arc<Console>,
     submit: impl FnOnce(Updates<'_>) -> Result<Followed, ClusterError>,
 ) -> Result<End, CliError> {
     let mut follower = Follower::new(Arc::clone(console), flags.quiet || flags.detached);
-    let mut accepted = false;
+    let mut stage = Stage::Unasked;
     let end = submit(&mut |update: FollowUpdate| {
-        accepted |= matches!(&update, FollowUpdate::Run(RunUpdate::Accepted { .. }));
-        if flags.detached && accepted {
+        match &update {
+            FollowUpdate::LeaderFound { .. } => stage = stage.max(Stage::Asked),
+            FollowUpdate::Run(RunUpdate::Accepted { .. }) if stage < Stage::Accepted => {
+                stage = Stage::Accepted;
+                name(job, console);
+            }
+            FollowUpdate::Run(_) | FollowUpdate::LeaderLost { .. } => {}
+        }
+        if flags.detached && stage == Stage::Accepted {
             // Full only when Ctrl-C says the same.
             let _ = wish.try_send(Wish::Leave);
         }
@@ -126,15 +132,46 @@ fn follow(
     });
     let began = follower.finish();
     match end {
-        Ok(Followed::Left) => Ok(End::Left),
         Ok(Followed::Ended { outcome, joined }) => {
+            if stage < Stage::Accepted {
+                name(job, console);
+            }
             report(*outcome, (began, joined), (flags.json, flags.quiet), console)?;
             Ok(End::Reported)
         }
         // The job that was accepted is gone.
-        Err(ClusterError::Refused(reason)) if accepted => Err(CliError::Failed(reason)),
-        Err(error) => Err(client_error(&error)),
+        Err(ClusterError::Refused(reason)) if stage == Stage::Accepted => {
+            Err(CliError::Failed(reason))
+        }
+        Err(error @ ClusterError::Refused(_)) => Err(client_error(&error)),
+        left_or_lost => {
+            if stage == Stage::Asked {
+                console.say(&unheard(job));
+            }
+            left_or_lost.map(|_| End::Left).map_err(|error| client_error(&error))
+        }
     }
+}
+
+/// How far a submission is, as the client heard.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// No leader was found.
+    Unasked,
+    /// A leader has it.
+    Asked,
+    /// There is such a job.
+    Accepted,
+}
+
+/// Names a job once there is one: it is accepted, or has ended.
+fn name(job: &JobId, console: &Console) {
+    console.say(&format!("job {job}"));
+}
+
+/// A job may be accepted whose client has not heard of it.
+fn unheard(job: &JobId) -> String {
+    format!("job {job} was not heard to be accepted, and may be; `status {job}` tells")
 }
 
 fn cancel_on_interrupt(

@@ -79,6 +79,7 @@ fn fault_21_a_job_is_cancelled_joined_and_listed_by_its_name() {
     assert!(other.err.contains("job long exists with other arguments"), "{}", other.err);
     let named = other.err.contains("{tasks: 2,") && other.err.contains("{tasks: 3,");
     assert!(named && !other.err.contains("overwrite"), "what differs is named: {}", other.err);
+    assert!(!other.err.contains("job long\n"), "a job is named once accepted: {}", other.err);
     sandbox.wait_until("it says that it waits for workers", |sandbox| {
         let status = sandbox.fine(&format!("status long --json {DATA}")).json();
         status["waiting_for"] == "workers"
