@@ -13,6 +13,7 @@ mod following;
 mod leading;
 mod listing;
 mod looking;
+mod questions;
 mod recovering;
 mod run;
 mod standings;
@@ -37,7 +38,7 @@ use tracing::info;
 use self::{
     admission::Admission,
     ending::tell_ended,
-    following::Question,
+    questions::WaitingQuestions,
     run::{Acceptance, Life, Run},
     standings::EndedRuns,
     store_work::Places,
@@ -89,9 +90,9 @@ pub(crate) struct Dispatcher {
     term: Option<u64>,
     submitting: BTreeMap<JobId, SubmitJob>,
     /// Questions about jobs that are being submitted.
-    late: Vec<Question>,
+    late: WaitingQuestions,
     /// Questions that wait until all jobs are known; none once they are.
-    put_off: Option<Vec<Question>>,
+    put_off: Option<WaitingQuestions>,
     /// Jobs of earlier processes about which the store has not said what becomes of them.
     recovering: BTreeSet<JobId>,
     /// Jobs that were accepted and cannot be led, with the cause.
@@ -151,7 +152,7 @@ impl Dispatcher {
             config,
             term: None,
             submitting: BTreeMap::new(),
-            late: Vec::new(),
+            late: WaitingQuestions::default(),
             put_off: None,
             recovering: BTreeSet::new(),
             unrecovered: BTreeMap::new(),

@@ -11,7 +11,7 @@ use super::client_messages::{FromClient, JobSummary, Submission, ToClient};
 use crate::{
     dispatcher::{
         CancelRun, ClientUpdate, Dispatcher, FollowRun, ListJobs, LookAt, Looked, Looking, Page,
-        SubmitJob,
+        SubmitError, SubmitJob,
     },
     effects::EffectRunner,
     launch::random_bits,
@@ -42,9 +42,9 @@ impl Message for ClientGone {
     type Result = ();
 }
 
-/// All jobs that are known.
+/// All jobs that are known, or why they are not told.
 #[derive(Debug)]
-pub(crate) struct JobsListed(pub(crate) Vec<JobSummary>);
+pub(crate) struct JobsListed(pub(crate) Result<Vec<JobSummary>, SubmitError>);
 
 impl Message for JobsListed {
     type Result = ();
@@ -153,8 +153,7 @@ impl Handler<Said> for ClientSession {
                 self.dispatcher.do_send(FollowRun { job, run, client });
             }
             FromClient::Cancel { job } => {
-                self.dispatcher.do_send(CancelRun(job.clone()));
-                self.dispatcher.do_send(FollowRun { job, run: None, client });
+                self.dispatcher.do_send(CancelRun { job, client: Some(client) });
             }
             FromClient::List => self.list(None, ctx),
             FromClient::Status { job } => self.list(Some(job), ctx),
@@ -199,7 +198,10 @@ impl Handler<JobsListed> for ClientSession {
     type Result = ();
 
     fn handle(&mut self, JobsListed(jobs): JobsListed, _: &mut Self::Context) {
-        self.say(&ToClient::Jobs(jobs));
+        self.say(&match jobs {
+            Ok(jobs) => ToClient::Jobs(jobs),
+            Err(error) => ToClient::Refused { reason: with_causes(&error) },
+        });
     }
 }
 

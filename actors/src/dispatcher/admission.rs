@@ -54,6 +54,15 @@ pub enum SubmitError {
         /// Why.
         cause: String,
     },
+    /// Too much waits to be answered: ask again later. What was accepted before goes on.
+    #[error(
+        "the JobManager cannot answer yet, and {waiting} questions wait for it already; ask again in \
+         a moment"
+    )]
+    Busy {
+        /// How many wait.
+        waiting: usize,
+    },
     /// The store cannot be used.
     #[error("cannot use the event store")]
     Store(#[from] StoreError),

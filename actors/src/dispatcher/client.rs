@@ -42,8 +42,20 @@ impl Message for SubmitJob {
 }
 
 /// Cancel the run of a job.
-#[derive(Clone, Debug)]
-pub(crate) struct CancelRun(pub JobId);
+#[derive(Clone)]
+pub(crate) struct CancelRun {
+    /// Which job.
+    pub job: JobId,
+    /// Who is to hear how it goes on, or that it was not taken.
+    pub client: Option<Recipient<ClientUpdate>>,
+}
+
+impl CancelRun {
+    /// Of a job that somebody follows already.
+    pub(crate) fn of(job: JobId) -> Self {
+        Self { job, client: None }
+    }
+}
 
 impl Message for CancelRun {
     type Result = ();

@@ -2,7 +2,7 @@
 //! over.
 
 use actix::{AsyncContext, Context, Handler, Message, Recipient, ResponseFuture};
-use regrow_protocol::{JobId, RunId, ToJobMaster};
+use regrow_protocol::{JobId, RunId, ToJobMaster, WorkerId};
 use regrow_runtime::JobOutcome;
 use regrow_store::EventStore;
 use tracing::{info, warn};
@@ -10,8 +10,7 @@ use tracing::{info, warn};
 use super::{
     CancelRun, ClientUpdate, Dispatcher, SubmitError, SubmitJob,
     admission::{self, Which, check_same},
-    listing::ListJobs,
-    looking::LookAt,
+    questions::Question,
     run::{Life, Run},
 };
 use crate::{
@@ -53,16 +52,6 @@ impl Message for HandOver {
     type Result = ();
 }
 
-/// What was asked before all jobs were found; answered after.
-pub(super) enum Question {
-    Submit(Box<SubmitJob>),
-    Follow(FollowRun),
-    Cancel(CancelRun),
-    List(ListJobs),
-    Look(LookAt),
-    Inventory(Box<Post<ToJobMaster>>),
-}
-
 impl Dispatcher {
     /// Puts a question off until all jobs are known, if they are not; gives it back if they are.
     pub(super) fn put_off<Q>(
@@ -72,7 +61,7 @@ impl Dispatcher {
     ) -> Option<Q> {
         match &mut self.put_off {
             Some(questions) => {
-                questions.push(wrap(question));
+                questions.add(wrap(question));
                 None
             }
             None => Some(question),
@@ -85,7 +74,7 @@ impl Dispatcher {
         let Some(submit) = self.put_off(submit, wrap) else { return };
         let job = submit.submission.job.clone();
         if self.submitting.contains_key(&job) {
-            self.late.push(Question::Submit(Box::new(submit)));
+            self.late.add(Question::Submit(Box::new(submit)));
             return;
         }
         let id = submit.submission.submission;
@@ -127,38 +116,36 @@ impl Dispatcher {
             master.do_send(post);
             return;
         }
-        let wrap = |post| Question::Inventory(Box::new(post));
+        // Nobody leads the run once all jobs are known, either: whoever will asks for the rest itself.
+        let Some(worker) = holder(&post.0.message) else { return };
+        let wrap = |post| Question::Inventory(worker, Box::new(post));
         let Some(Post(envelope)) = self.put_off(post, wrap) else { return };
-        match &envelope.message {
-            ToJobMaster::Registered { worker, .. } => {
-                self.answer_inventory(worker.worker, &envelope);
-            }
-            ToJobMaster::RunHeld { worker } => self.answer_inventory(*worker, &envelope),
-            ToJobMaster::AllPartitionsWithMetrics { .. }
-            | ToJobMaster::TaskFinished { .. }
-            | ToJobMaster::TaskFailed { .. }
-            | ToJobMaster::CommandRefused { .. }
-            | ToJobMaster::SplitRequested { .. } => {}
-        }
+        self.answer_inventory(worker, &envelope);
     }
 
     /// Cancels the run of a job, if it has one.
     pub(super) fn cancel(&mut self, cancel: CancelRun) {
-        let Some(CancelRun(job)) = self.put_off(cancel, Question::Cancel) else { return };
+        let Some(CancelRun { job, client }) = self.put_off(cancel, Question::Cancel) else {
+            return;
+        };
         if let Some(submit) = self.submitting.get_mut(&job) {
             submit.cancel = true;
         }
-        let Some(run) = self.run_of(&job) else { return };
-        run.cancel = true;
-        if let Life::Led(master) = &run.life {
-            master.do_send(CancelJob);
+        if let Some(run) = self.run_of(&job) {
+            run.cancel = true;
+            if let Life::Led(master) = &run.life {
+                master.do_send(CancelJob);
+            }
+        }
+        if let Some(client) = client {
+            self.follow(FollowRun { job, run: None, client });
         }
     }
 
     fn follow(&mut self, follow: FollowRun) {
         let Some(follow) = self.put_off(follow, Question::Follow) else { return };
         if self.submitting.contains_key(&follow.job) {
-            self.late.push(Question::Follow(follow));
+            self.late.add(Question::Follow(follow));
             return;
         }
         let FollowRun { job, run: wanted, client } = follow;
@@ -190,7 +177,7 @@ impl Dispatcher {
 
     /// Answers what waited for a submission to be decided.
     pub(super) fn answer_late(&mut self, ctx: &mut Context<Self>) {
-        for question in std::mem::take(&mut self.late) {
+        for question in std::mem::take(&mut self.late).into_questions() {
             self.answer(question, ctx);
         }
     }
@@ -202,8 +189,21 @@ impl Dispatcher {
             Question::Cancel(cancel) => self.cancel(cancel),
             Question::List(list) => self.list(list),
             Question::Look(look) => self.look_at(look),
-            Question::Inventory(post) => self.take_report(*post),
+            Question::Inventory(_, post) => self.take_report(*post),
         }
+    }
+}
+
+/// The worker that says that it holds something of a run, if the message says so.
+fn holder(message: &ToJobMaster) -> Option<WorkerId> {
+    match message {
+        ToJobMaster::Registered { worker, .. } => Some(worker.worker),
+        ToJobMaster::RunHeld { worker } => Some(*worker),
+        ToJobMaster::AllPartitionsWithMetrics { .. }
+        | ToJobMaster::TaskFinished { .. }
+        | ToJobMaster::TaskFailed { .. }
+        | ToJobMaster::CommandRefused { .. }
+        | ToJobMaster::SplitRequested { .. } => None,
     }
 }
 
@@ -242,7 +242,7 @@ impl Handler<HandOver> for Dispatcher {
     fn handle(&mut self, _: HandOver, _: &mut Self::Context) -> Self::Result {
         info!(jobs = self.runs.len(), "this process hands over");
         // Who asks from now on asks the next leader again.
-        self.put_off.get_or_insert_with(Vec::new);
+        self.put_off.get_or_insert_default();
         let (part, end) = hand_over();
         self.masters().for_each(|master| master.do_send(HandOverLife(part.clone())));
         drop(part);

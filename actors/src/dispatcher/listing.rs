@@ -4,7 +4,7 @@ use actix::{Context, Handler, Message, Recipient};
 use regrow_protocol::{JobId, RunId};
 use regrow_runtime::JobState;
 
-use super::{Dispatcher, following::Question, run::Run};
+use super::{Dispatcher, questions::Question, run::Run};
 use crate::cluster::{JobSummary, JobsListed};
 
 /// Tell how jobs stand.
@@ -23,7 +23,7 @@ impl Dispatcher {
         let Some(list) = self.put_off(list, Question::List) else { return };
         // Their runs are not known yet, and they must not seem to be gone.
         if !self.recovering.is_empty() {
-            self.late.push(Question::List(list));
+            self.late.add(Question::List(list));
             return;
         }
         let ListJobs { wanted, listener } = list;
@@ -48,7 +48,7 @@ impl Dispatcher {
             archived.chain(live.iter().cloned()).collect::<Vec<_>>()
         };
         self.config.effects.run("regrow-list", work, move |jobs| {
-            listener.do_send(JobsListed(jobs.unwrap_or_default()));
+            listener.do_send(JobsListed(Ok(jobs.unwrap_or_default())));
         });
     }
 }

@@ -7,7 +7,7 @@ use regrow_protocol::{JobId, RunId};
 use regrow_runtime::with_causes;
 use regrow_store::EventStore;
 
-use super::{Dispatcher, SubmitError, following::Question};
+use super::{Dispatcher, SubmitError, questions::Question};
 use crate::{
     archive::{Archive, ArchiveError},
     cluster::{EventPage, ReportPage, ReportPlace},
@@ -53,7 +53,7 @@ impl Dispatcher {
     pub(super) fn look_at(&mut self, look: LookAt) {
         let Some(look) = self.put_off(look, Question::Look) else { return };
         if self.submitting.contains_key(&look.job) {
-            self.late.push(Question::Look(look));
+            self.late.add(Question::Look(look));
             return;
         }
         let LookAt { job, what, listener } = look;

@@ -106,6 +106,7 @@ fn is_sick(error: &SubmitError) -> bool {
         | SubmitError::OtherJob { .. }
         | SubmitError::NoSuchJob { .. }
         | SubmitError::Unrecovered { .. }
+        | SubmitError::Busy { .. }
         | SubmitError::Document { .. }
         | SubmitError::Output(_)
         | SubmitError::Directory(_) => false,
@@ -116,7 +117,7 @@ impl Handler<RecoverAll> for Dispatcher {
     type Result = ();
 
     fn handle(&mut self, _: RecoverAll, ctx: &mut Self::Context) {
-        self.put_off.get_or_insert_with(Vec::new);
+        self.put_off.get_or_insert_default();
         let (this, archive) = (ctx.address(), self.archive.clone());
         let work = move |store: &mut dyn EventStore| store_work::inherit(store, &archive);
         ask(&*self.config.store, work, move |result| {
@@ -152,7 +153,7 @@ impl Handler<AllFound> for Dispatcher {
         for submission in jobs {
             self.recover(submission, ctx);
         }
-        for question in self.put_off.take().unwrap_or_default() {
+        for question in self.put_off.take().unwrap_or_default().into_questions() {
             self.answer(question, ctx);
         }
     }

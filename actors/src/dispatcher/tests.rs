@@ -320,7 +320,7 @@ fn fault_26_a_dispatcher_that_hands_over_decides_nothing_more() {
         let watched = cluster.submit("handed", "forever");
         pass(Duration::from_millis(30)).await;
         cluster.dispatcher.send(HandOver).await.unwrap();
-        cluster.dispatcher.do_send(CancelRun(watched.job.clone()));
+        cluster.dispatcher.do_send(CancelRun::of(watched.job.clone()));
         let late = cluster.submit("late", "");
         pass(Duration::from_mins(1)).await;
         assert!(watched.outcome().is_none() && late.heard.lock().unwrap().is_empty());
@@ -336,7 +336,7 @@ fn rule_3_7_an_end_that_waits_for_a_log_that_never_heals_gives_up_in_time() {
         let watched = cluster.submit("sick", "");
         pass(Duration::from_millis(30)).await;
         cluster.store.fail_writes(u64::MAX);
-        cluster.dispatcher.do_send(CancelRun(watched.job.clone()));
+        cluster.dispatcher.do_send(CancelRun::of(watched.job.clone()));
         let began = Instant::now();
         while !watched.is_abandoned() {
             pass(Duration::from_secs(1)).await;

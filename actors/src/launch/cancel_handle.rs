@@ -30,7 +30,7 @@ impl CancelHandle {
         match &*state {
             State::Waiting => *state = State::Asked,
             State::Asked => {}
-            State::Running(job, dispatcher) => dispatcher.do_send(CancelRun(job.clone())),
+            State::Running(job, dispatcher) => dispatcher.do_send(CancelRun::of(job.clone())),
         }
     }
 

@@ -314,6 +314,7 @@ fn refusal(error: SubmitError) -> LaunchError {
         other @ (SubmitError::Document { .. }
         | SubmitError::NoSuchJob { .. }
         | SubmitError::Unrecovered { .. }
+        | SubmitError::Busy { .. }
         | SubmitError::Output(_)) => LaunchError::Submit(other),
     }
 }

@@ -24,7 +24,7 @@ impl Handler<JobsListed> for Listener {
     type Result = ();
 
     fn handle(&mut self, JobsListed(jobs): JobsListed, _: &mut Self::Context) {
-        self.0.lock().unwrap().push(jobs);
+        self.0.lock().unwrap().push(jobs.unwrap());
     }
 }
 
@@ -88,7 +88,7 @@ fn fault_19_a_cancel_that_comes_before_the_jobs_are_found_counts() {
     simulate(async {
         let (cluster, hurt) = two_jobs().await;
         let cluster = cluster.led_by_another().await;
-        cluster.dispatcher.do_send(CancelRun(hurt.job));
+        cluster.dispatcher.do_send(CancelRun::of(hurt.job));
         cluster.add_worker(8);
         assert_eq!(cluster.follow("hurt").end().await.state, JobState::Canceled);
     });
@@ -101,7 +101,7 @@ fn fault_18_where_a_document_is_damaged_the_log_says_what_the_job_is() {
         cluster.store.damage_document(Table::JobGraphs, "hurt");
         let cluster = cluster.led_by_another().await;
         cluster.add_worker(8);
-        cluster.dispatcher.do_send(CancelRun(hurt.job));
+        cluster.dispatcher.do_send(CancelRun::of(hurt.job));
         let outcome = cluster.follow("hurt").end().await;
         assert_eq!((outcome.state, outcome.run), (JobState::Canceled, hurt.run));
     });
@@ -120,7 +120,7 @@ fn fault_18_a_job_of_which_nothing_is_left_fails_alone_with_its_cause() {
         assert!(listed[0].error.as_ref().unwrap().contains("hurt of job-graphs"), "{listed:?}");
         assert_eq!(listed[1].job.as_str(), "whole");
         assert_eq!(cluster.follow("hurt").end().await.state, JobState::Failed);
-        cluster.dispatcher.do_send(CancelRun("whole".parse().unwrap()));
+        cluster.dispatcher.do_send(CancelRun::of("whole".parse().unwrap()));
         assert_eq!(cluster.follow("whole").end().await.state, JobState::Canceled);
         let cluster = cluster.led_by_another().await;
         let states: Vec<JobState> = cluster.listed().await.iter().map(|job| job.state).collect();
@@ -156,7 +156,7 @@ fn a_store_that_refuses_for_a_while_costs_a_recovered_job_nothing_but_time() {
         let cluster = cluster.led_by_another().await;
         cluster.store.fail_writes(3);
         cluster.add_worker(8);
-        cluster.dispatcher.do_send(CancelRun(hurt.job));
+        cluster.dispatcher.do_send(CancelRun::of(hurt.job));
         assert_eq!(cluster.follow("hurt").end().await.state, JobState::Canceled);
     });
 }
