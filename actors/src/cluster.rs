@@ -16,6 +16,7 @@ mod cluster_identity;
 mod data_port;
 mod dialer;
 mod gate;
+mod heard_queue;
 mod io_thread;
 mod job_manager;
 mod leader_lock;

@@ -8,8 +8,9 @@ use regrow_runtime::{JobOutcome, RecoveryReport, with_causes};
 
 use super::{
     ClusterError, ClusterIdentity, StillLooking,
-    client_connection::{Connection, Heard},
+    client_connection::Connection,
     client_messages::{FromClient, JobSummary, Submission, ToClient},
+    heard_queue::Heard,
     pages::{EventPage, ReportPlace},
 };
 use crate::{
@@ -185,7 +186,10 @@ impl ClusterClient {
         let mut talk = Talk { question, open: None, cancel: None };
         loop {
             let heard = select! {
-                recv(connection.heard) -> heard => heard.map_err(|_| ClusterError::Ended)?,
+                recv(connection.signals()) -> signal => {
+                    signal.map_err(|_| ClusterError::Ended)?;
+                    connection.take()?
+                }
                 recv(wishes) -> wish => match wish {
                     Ok(Wish::Cancel(job)) => {
                         talk.cancel(job)?;
