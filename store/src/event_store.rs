@@ -40,6 +40,19 @@ pub trait EventStore: Send {
     /// When the store cannot be read.
     fn read_log(&mut self, run: RunId) -> Result<Log, StoreError>;
 
+    /// Reads a part of a log without claiming anything: the batches from `from` on, until they have
+    /// `bytes_max` bytes together, one at least. What lies before is not read, so that a log can be
+    /// read part by part while it is written.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn read_part(
+        &mut self,
+        run: RunId,
+        from: LogPlace,
+        bytes_max: usize,
+    ) -> Result<LogPart, StoreError>;
+
     /// Appends `batch`. It is on stable storage when this returns.
     ///
     /// # Errors
@@ -126,6 +139,28 @@ pub struct Log {
     /// What was found wrong, if anything; the batches end before it, or (when a later batch may
     /// stand for all before it) go on behind it: see [`LogBatch::follows_damage`].
     pub damage: Option<LogDamage>,
+}
+
+/// A place in a log, between two batches. The default one is the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogPlace {
+    /// Segment of the batch behind it; 0 for stores without segments. Nothing is read of those
+    /// before it.
+    pub segment: u64,
+    /// Sequence number of the batch behind it.
+    pub sequence: u64,
+}
+
+/// What was read of a part of a log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogPart {
+    /// Sequence number before which all batches were removed; if it is above that of the place from
+    /// which on was read, a snapshot stands for what lies between.
+    pub start: u64,
+    /// The batches and what is wrong with this part, as in a whole log.
+    pub log: Log,
+    /// Where the next part begins; none at the end of the log.
+    pub next: Option<LogPlace>,
 }
 
 /// One batch of a log.

@@ -20,7 +20,8 @@ use std::{
 use regrow_protocol::{Epoch, RunId};
 
 use crate::{
-    BatchPosition, EventStore, Log, StoreError, Table, document, durable, fence, frame, home::Home,
+    BatchPosition, EventStore, Log, LogPart, LogPlace, StoreError, Table, document, durable, fence,
+    frame, home::Home,
 };
 use run_directory::RunDirectory;
 pub use segment::SEGMENT_BYTES_MAX;
@@ -205,6 +206,16 @@ impl EventStore for FileStore {
         Ok(self.run_directory(run).read()?.log)
     }
 
+    fn read_part(
+        &mut self,
+        run: RunId,
+        from: LogPlace,
+        bytes_max: usize,
+    ) -> Result<LogPart, StoreError> {
+        self.check()?;
+        self.run_directory(run).read_part(from, bytes_max)
+    }
+
     fn append(
         &mut self,
         run: RunId,
@@ -329,6 +340,27 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_a_log_is_read_without_the_segments_before_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = FileStore::open(directory.path()).unwrap();
+        store.open_log(RUN, EPOCH).unwrap();
+        let batch = vec![7; usize::try_from(SEGMENT_BYTES_MAX).unwrap()];
+        for _ in 0..3 {
+            store.append(RUN, EPOCH, &batch).unwrap();
+        }
+        let next = store.read_part(RUN, LogPlace::default(), batch.len()).unwrap().next.unwrap();
+        assert_eq!(next, LogPlace { segment: 1, sequence: 1 });
+        // A file that cannot be read would be an error.
+        let run = directory.path().join("runs").join(RUN.to_string());
+        let first = run.join(format!("segment-{:020}.log", 0));
+        std::fs::remove_file(&first).unwrap();
+        std::fs::create_dir(&first).unwrap();
+        let part = store.read_part(RUN, next, usize::MAX).unwrap();
+        assert_eq!((part.log.batches.len(), part.log.damage, part.next), (2, None, None));
+        assert!(store.read_log(RUN).is_err());
+    }
+
+    #[test]
     fn segments_roll_at_their_size_and_go_when_a_snapshot_stands_for_them() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = FileStore::open(directory.path()).unwrap();
@@ -338,6 +370,8 @@ mod tests {
             (0..6).map(|_| store.append(RUN, EPOCH, &batch).unwrap()).collect();
         let segments: Vec<u64> = positions.iter().map(|position| position.segment).collect();
         assert_eq!(segments, [0, 0, 1, 1, 2, 2]);
+        let part = store.read_part(RUN, LogPlace::default(), 3 * batch.len()).unwrap();
+        assert_eq!((part.log.batches.len(), part.next.unwrap().segment), (3, 1));
         store.remove_before(RUN, EPOCH, positions[5]).unwrap();
         let names = durable::names(&directory.path().join("runs").join(RUN.to_string())).unwrap();
         let left = names.iter().filter(|name| name.starts_with("segment-")).count();

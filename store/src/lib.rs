@@ -22,7 +22,9 @@ mod verify;
 
 pub use document::{DOCUMENT_BYTES_MAX, KEY_BYTES_MAX};
 pub use error::StoreError;
-pub use event_store::{BatchPosition, EventStore, Log, LogBatch, LogDamage, Table};
+pub use event_store::{
+    BatchPosition, EventStore, Log, LogBatch, LogDamage, LogPart, LogPlace, Table,
+};
 pub use file_store::{FileStore, SEGMENT_BYTES_MAX};
 pub use frame::BATCH_BYTES_MAX;
 pub use memory_store::MemoryStore;

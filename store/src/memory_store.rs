@@ -10,7 +10,7 @@ use std::{
 use regrow_protocol::{Epoch, RunId};
 
 use crate::{
-    BatchPosition, EventStore, Log, StoreError, Table, document, fence, frame,
+    BatchPosition, EventStore, Log, LogPart, LogPlace, StoreError, Table, document, fence, frame,
     log_assembler::LogAssembler,
 };
 
@@ -55,6 +55,21 @@ impl MemoryLog {
             }
         }
         assembler.finish(self.next_sequence)
+    }
+
+    fn read_part(&self, run: RunId, from: LogPlace, bytes_max: usize) -> LogPart {
+        let first = self.start.max(from.sequence);
+        let mut assembler = LogAssembler::part(first, bytes_max);
+        for bytes in self.frames.range(first..).map(|(_, bytes)| bytes) {
+            match frame::decode(run, bytes) {
+                Ok(frame) => assembler.batch(0, None, frame),
+                Err(error) => assembler.damage(0, None, error.to_string()),
+            }
+            if assembler.is_full() {
+                break;
+            }
+        }
+        assembler.finish_part(self.start, self.next_sequence)
     }
 }
 
@@ -165,6 +180,18 @@ impl EventStore for MemoryStore {
     fn read_log(&mut self, run: RunId) -> Result<Log, StoreError> {
         self.check()?;
         Ok(self.shared().logs.get(&run).map(|log| log.read(run)).unwrap_or_default())
+    }
+
+    fn read_part(
+        &mut self,
+        run: RunId,
+        from: LogPlace,
+        bytes_max: usize,
+    ) -> Result<LogPart, StoreError> {
+        self.check()?;
+        let shared = self.shared();
+        let part = shared.logs.get(&run).map(|log| log.read_part(run, from, bytes_max));
+        Ok(part.unwrap_or_default())
     }
 
     fn append(

@@ -15,12 +15,12 @@ mod keys;
 mod run_record;
 mod witness;
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, ops::ControlFlow, path::Path};
 
 use regrow_protocol::{Epoch, RunId};
 
 use crate::{
-    BatchPosition, EventStore, Log, StoreError, Table, document, fence, frame,
+    BatchPosition, EventStore, Log, LogPart, LogPlace, StoreError, Table, document, fence, frame,
     home::{self, Home},
     log_assembler::LogAssembler,
 };
@@ -177,6 +177,42 @@ impl SledStore {
         Ok(ReadLog { log: assembler.finish(end), record, next_sequence })
     }
 
+    fn read_from(
+        &mut self,
+        run: RunId,
+        from: LogPlace,
+        bytes_max: usize,
+    ) -> Result<LogPart, StoreError> {
+        let testimony = self.witness.of(&witness_key(run)).unwrap_or_default();
+        let database = self.database()?;
+        let stored = database.get(Tree::Runs, &run_key(run))?;
+        let record = stored.as_deref().map(|bytes| RunRecord::decode(run, bytes)).transpose();
+        let start = record.as_ref().map_or(0, |record| record.unwrap_or_default().start);
+        let first = start.max(from.sequence);
+        let mut assembler = LogAssembler::part(first, bytes_max);
+        if let Err(reason) = record
+            && first == 0
+        {
+            assembler.damage(0, None, format!("record of the run: {reason}"));
+        }
+        let range = (&batch_key(run, first)[..], &batch_key(run, u64::MAX)[..]);
+        let visited = database.visit_until(Tree::Batches, range, |key, value| {
+            match frame_at(run, key, value) {
+                Ok(frame) => assembler.batch(0, None, frame),
+                Err(reason) => assembler.damage(0, None, reason),
+            }
+            if assembler.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        match visited {
+            Ok(()) => {}
+            // As in a log that is read whole.
+            Err(StoreError::Damaged { reason, .. }) => assembler.damage(0, None, reason),
+            Err(error) => return Err(error),
+        }
+        let started = if start > 0 { start + 1 } else { 0 };
+        Ok(assembler.finish_part(start, testimony.number.max(started)))
+    }
+
     fn open_entry(&mut self, run: RunId) -> Result<&mut OpenLog, StoreError> {
         if !self.logs.contains_key(&run) {
             let ReadLog { record, next_sequence, .. } = self.read(run)?;
@@ -322,6 +358,15 @@ impl EventStore for SledStore {
 
     fn read_log(&mut self, run: RunId) -> Result<Log, StoreError> {
         Ok(self.read(run)?.log)
+    }
+
+    fn read_part(
+        &mut self,
+        run: RunId,
+        from: LogPlace,
+        bytes_max: usize,
+    ) -> Result<LogPart, StoreError> {
+        self.read_from(run, from, bytes_max)
     }
 
     fn append(

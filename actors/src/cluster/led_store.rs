@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use crossbeam_channel::Sender;
 use regrow_protocol::{Epoch, RunId};
-use regrow_store::{BatchPosition, EventStore, Log, StoreError, Table};
+use regrow_store::{BatchPosition, EventStore, Log, LogPart, LogPlace, StoreError, Table};
 
 use super::leadership::{Leadership, LeadershipLoss};
 
@@ -66,6 +66,15 @@ impl EventStore for LedStore {
 
     fn read_log(&mut self, run: RunId) -> Result<Log, StoreError> {
         self.led(|store| store.read_log(run))
+    }
+
+    fn read_part(
+        &mut self,
+        run: RunId,
+        from: LogPlace,
+        bytes_max: usize,
+    ) -> Result<LogPart, StoreError> {
+        self.led(|store| store.read_part(run, from, bytes_max))
     }
 
     fn append(

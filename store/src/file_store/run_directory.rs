@@ -18,7 +18,7 @@ use regrow_protocol::{Epoch, RunId};
 
 use super::segment::{self, Cut, SegmentWriter, Standing};
 use crate::{
-    BatchPosition, Log, StoreError,
+    BatchPosition, Log, LogPart, LogPlace, StoreError,
     durable::{self, Tried},
     frame,
     log_assembler::LogAssembler,
@@ -95,6 +95,29 @@ impl RunDirectory {
         let log = assembler.finish(first);
         let next_segment = segments.last().map_or(0, |last| last + 1);
         Ok(ReadLog { log, next_sequence, next_segment, segments, torn })
+    }
+
+    /// Reads a part, one segment at a time, and none before the place.
+    pub(super) fn read_part(
+        &self,
+        from: LogPlace,
+        bytes_max: usize,
+    ) -> Result<LogPart, StoreError> {
+        let names = durable::names(&self.path)?;
+        let segments = numbers(&names, SEGMENT, SEGMENT_END);
+        let start = numbers(&names, START, "").last().copied().unwrap_or(0);
+        let newest = self.newest_with_bytes(&segments)?;
+        let mut assembler = LogAssembler::part(start.max(from.sequence), bytes_max);
+        for segment in segments.into_iter().filter(|segment| *segment >= from.segment) {
+            let bytes = segment::read(&self.segment(segment))?;
+            let standing =
+                if newest == Some(segment) { Standing::Newest } else { Standing::Earlier };
+            segment::scan(self.run, segment, &bytes, standing, &mut assembler);
+            if assembler.is_full() {
+                break;
+            }
+        }
+        Ok(assembler.finish_part(start, if start > 0 { start + 1 } else { 0 }))
     }
 
     /// Cuts an incomplete last batch off and makes all that was read durable.

@@ -94,7 +94,7 @@ pub(super) fn scan(
     assembler: &mut LogAssembler,
 ) -> Option<u64> {
     let mut at = 0;
-    while at < bytes.len() {
+    while at < bytes.len() && !assembler.is_full() {
         let offset = Some(at as u64);
         let error = match frame::decode(run, &bytes[at..]) {
             Ok(frame) => {

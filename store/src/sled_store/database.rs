@@ -10,6 +10,7 @@ use std::{
     collections::BTreeSet,
     fs::{self, File, OpenOptions},
     io::ErrorKind,
+    ops::ControlFlow,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::mpsc,
@@ -120,13 +121,30 @@ impl Database {
     pub(super) fn visit(
         &self,
         tree: Tree,
-        (first, last): (&[u8], &[u8]),
+        range: (&[u8], &[u8]),
         mut visit: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), StoreError> {
+        self.visit_until(tree, range, |key, value| {
+            visit(key, value);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// Hands the entries from `first` to `last` to `visit`, ascending, until it has enough.
+    pub(super) fn visit_until(
+        &self,
+        tree: Tree,
+        (first, last): (&[u8], &[u8]),
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
         self.call("read", |opened| {
-            for entry in opened.tree(tree).range(first..=last) {
+            let mut entries = opened.tree(tree).range(first..=last);
+            let mut wish = ControlFlow::Continue(());
+            while wish.is_continue()
+                && let Some(entry) = entries.next()
+            {
                 let (key, value) = entry?;
-                visit(&key, &value);
+                wish = visit(&key, &value);
             }
             Ok(())
         })

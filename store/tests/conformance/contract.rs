@@ -2,7 +2,8 @@
 
 use regrow_protocol::{Epoch, RunId};
 use regrow_store::{
-    BATCH_BYTES_MAX, BatchPosition, EventStore, KEY_BYTES_MAX, Log, StoreError, Table, verify,
+    BATCH_BYTES_MAX, BatchPosition, EventStore, KEY_BYTES_MAX, Log, LogPlace, StoreError, Table,
+    verify,
 };
 
 use crate::fixture::{EPOCH, Fixture, Kind, RUN, batch, batches};
@@ -25,6 +26,8 @@ macro_rules! for_each_store {
 for_each_store! {
     what_was_appended_is_read_in_order
     ten_thousand_appends_are_all_there
+    a_log_that_is_read_in_parts_comes_back_once
+    what_a_snapshot_replaced_between_two_parts_is_told
     a_large_batch_comes_back
     runs_do_not_mix
     an_unknown_run_has_an_empty_log
@@ -72,6 +75,40 @@ fn ten_thousand_appends_are_all_there(fixture: &Fixture) {
     drop(store);
     let read = batches(&mut *fixture.open(), RUN);
     assert!(read.into_iter().eq((0..COUNT).map(batch)));
+}
+
+fn a_log_that_is_read_in_parts_comes_back_once(fixture: &Fixture) {
+    let mut store = opened(fixture);
+    append(&mut *store, 0..15);
+    let bytes_max = 700;
+    let (mut place, mut read, mut parts) = (Some(LogPlace::default()), Vec::new(), 0);
+    while let Some(from) = place {
+        let part = store.read_part(RUN, from, bytes_max).unwrap();
+        assert!(part.log.batches.iter().map(|batch| batch.bytes.len()).sum::<usize>() <= bytes_max);
+        assert_eq!((part.start, &part.log.damage), (0, &None));
+        read.extend(part.log.batches);
+        (place, parts) = (part.next, parts + 1);
+        if parts == 1 {
+            append(&mut *store, 15..20);
+        }
+    }
+    assert_eq!(read, store.read_log(RUN).unwrap().batches);
+    assert!(parts > 4, "{parts}");
+    let nothing = store.read_part(RunId::from_bits(77), LogPlace::default(), 9).unwrap();
+    assert_eq!((nothing.log, nothing.next), (Log::default(), None));
+}
+
+fn what_a_snapshot_replaced_between_two_parts_is_told(fixture: &Fixture) {
+    let mut store = opened(fixture);
+    let positions = append(&mut *store, 0..9);
+    let first = store.read_part(RUN, LogPlace::default(), batch(0).len()).unwrap();
+    let next = first.next.unwrap();
+    assert_eq!((first.start, next.sequence), (0, 1));
+    store.remove_before(RUN, EPOCH, positions[5]).unwrap();
+    let part = store.read_part(RUN, next, usize::MAX).unwrap();
+    let sequences: Vec<u64> = part.log.batches.iter().map(|it| it.position.sequence).collect();
+    assert_eq!((part.start, sequences), (5, vec![5, 6, 7, 8]));
+    assert_eq!((part.log.damage, part.next), (None, None));
 }
 
 fn a_large_batch_comes_back(fixture: &Fixture) {
