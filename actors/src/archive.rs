@@ -9,6 +9,7 @@
 //!   length bytes           the batch, as the log held it
 //! ```
 
+mod batch_reader;
 #[cfg(test)]
 mod tests;
 
@@ -19,11 +20,12 @@ use std::{
     time::Duration,
 };
 
-use regrow_protocol::{JobId, SubmissionId};
+use regrow_protocol::{JobId, RunId, SubmissionId};
 use regrow_runtime::{JobOutcome, RecoveryReport};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use self::batch_reader::BatchReader;
 use crate::durable_file;
 
 /// How many ended jobs an archive keeps, newest first.
@@ -55,6 +57,30 @@ pub struct ArchivedJob {
     pub submission: Option<SubmissionId>,
     /// Each recovery, oldest first.
     pub reports: Vec<RecoveryReport>,
+}
+
+/// Where reading of an archived job's events begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArchivePlace {
+    /// With the first.
+    Beginning,
+    /// At an offset in the file, which an [`ArchivedPart`] named.
+    At(u64),
+    /// Behind the batch with this CRC32C.
+    Behind(u32),
+}
+
+/// Some of the events of an ended job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ArchivedPart {
+    /// The run whose they are.
+    pub(crate) run: RunId,
+    /// As the log held them. A damage ends them.
+    pub(crate) batches: Vec<Vec<u8>>,
+    /// Where the next ones are; none at the end.
+    pub(crate) next: Option<u64>,
+    /// Whether the batch behind which they were to begin is not there: they are the first then.
+    pub(crate) missed: bool,
 }
 
 /// The first line of a file.
@@ -143,6 +169,28 @@ impl Archive {
         Ok(Some(split_batches(&rest)))
     }
 
+    /// The events of an ended job from `place` on, until they have `bytes_max` bytes together, one
+    /// batch at least; none if the job is not known.
+    ///
+    /// # Errors
+    /// When its file cannot be read.
+    pub(crate) fn read_part(
+        &self,
+        job: &JobId,
+        place: ArchivePlace,
+        bytes_max: usize,
+    ) -> Result<Option<ArchivedPart>, ArchiveError> {
+        let path = self.path(job);
+        let Some(mut file) = open(&path)? else { return Ok(None) };
+        let run = read_header(&path, &mut file)?.outcome.run;
+        let part = BatchReader::new(file).and_then(|mut reader| {
+            let missed = !go_to(&mut reader, place)?;
+            let (batches, next) = take_batches(&mut reader, bytes_max)?;
+            Ok(ArchivedPart { run, batches, next, missed })
+        });
+        part.map(Some).map_err(|source| failed("read", &path, source))
+    }
+
     /// How long ago a job ended, as far as its file tells.
     pub fn age(&self, job: &JobId) -> Option<Duration> {
         fs::metadata(self.path(job)).ok()?.modified().ok()?.elapsed().ok()
@@ -214,6 +262,40 @@ fn read_header(path: &Path, file: &mut BufReader<File>) -> Result<ArchivedJob, A
         return Err(damaged(reason));
     }
     Ok(header.job)
+}
+
+/// Goes to `place`, or, if it is not there, stays at the beginning and says so.
+fn go_to(reader: &mut BatchReader, place: ArchivePlace) -> io::Result<bool> {
+    let begin = reader.at();
+    match place {
+        ArchivePlace::Beginning => {}
+        ArchivePlace::At(offset) => reader.go_to(offset.max(begin))?,
+        ArchivePlace::Behind(checksum) => {
+            if !reader.go_behind(checksum)? {
+                reader.go_to(begin)?;
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Some batches, and the offset of the one behind them.
+fn take_batches(
+    reader: &mut BatchReader,
+    bytes_max: usize,
+) -> io::Result<(Vec<Vec<u8>>, Option<u64>)> {
+    let (mut batches, mut room) = (Vec::new(), bytes_max);
+    loop {
+        let at = reader.at();
+        let Some(head) = reader.head()? else { return Ok((batches, None)) };
+        if head.length > room && !batches.is_empty() {
+            return Ok((batches, Some(at)));
+        }
+        let Some(batch) = reader.batch(head)? else { return Ok((batches, None)) };
+        room = room.saturating_sub(batch.len());
+        batches.push(batch);
+    }
 }
 
 fn split_batches(mut rest: &[u8]) -> Vec<Vec<u8>> {

@@ -15,6 +15,7 @@ mod cluster_error;
 mod cluster_identity;
 mod data_port;
 mod dialer;
+mod event_page;
 mod gate;
 mod heard_queue;
 mod io_thread;
@@ -38,16 +39,18 @@ pub use self::{
     cluster_error::ClusterError,
     cluster_identity::ClusterIdentity,
     data_port::DataPlace,
+    event_page::{EventPage, EventPlace},
     job_manager::{JobManager, JobManagerNews},
     leader_lock::{ClusterPlace, Unled},
     leader_search::StillLooking,
     leadership::LeadershipLoss,
-    pages::{EventPage, ReportPage, ReportPlace},
+    pages::{ReportPage, ReportPlace},
     shuffle_service_role::{ShuffleServiceNews, ShuffleServiceRole},
     task_manager::{ShuffleServiceKind, TaskManager, TaskManagerNews},
 };
 pub(crate) use self::{
     client_session::JobsListed,
+    event_page::{EventQuestion, PAGE_BYTES_MAX, Reading},
     gate::{WorkerDisconnected, WorkerLeaving},
     worker_dialer::DialWorkers,
 };

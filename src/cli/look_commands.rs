@@ -129,9 +129,15 @@ pub(crate) fn events(
     match Source::of(jobs, &flags.data, console)? {
         Source::Cluster(client) => {
             let mut show = |page: EventPage| {
+                if let Some((from, to)) = page.replaced {
+                    console.say(&replaced(from, to));
+                }
                 let mut events = StoredEvents::decode(page.batches.iter().map(|batch| &***batch));
-                events.damage = events.damage.take().or(page.damage);
+                let behind = events.damage.take();
                 print_events(&events, flags.json, console);
+                if let Some(damage) = behind.or(page.damage) {
+                    console.say(&damaged(&damage, page.next.is_some()));
+                }
             };
             client.events(&flags.job, &mut show).map_err(|error| client_error(&error))
         }
@@ -249,6 +255,21 @@ fn print_events(events: &StoredEvents, json: bool, console: &Console) {
         console.result(&line);
     }
     if let Some(damage) = &events.damage {
-        console.say(&format!("the log cannot be read from here on: {damage}"));
+        console.say(&damaged(damage, false));
     }
+}
+
+fn damaged(damage: &str, goes_on: bool) -> String {
+    if goes_on {
+        return format!("the log cannot be read here, and goes on behind that: {damage}");
+    }
+    format!("the log cannot be read from here on: {damage}")
+}
+
+/// What a reader of a job that runs did not see.
+fn replaced(from: u64, to: u64) -> String {
+    format!(
+        "events {from} to {} were replaced by the snapshot that follows, while they were read",
+        to - 1
+    )
 }

@@ -38,6 +38,36 @@ fn an_ended_job_is_read_back_with_its_events() {
 }
 
 #[test]
+fn the_events_of_an_ended_job_are_read_part_by_part() {
+    let data = tempfile::tempdir().unwrap();
+    let archive = Archive::new(data.path());
+    let batches: Vec<Vec<u8>> = (0..9).map(|byte| vec![byte; 400]).collect();
+    archive.write(&ended("a", 7), &batches).unwrap();
+    let job = "a".parse().unwrap();
+    let part = |place| archive.read_part(&job, place, 1_000).unwrap().unwrap();
+    let (mut place, mut read, mut parts) = (Some(ArchivePlace::Beginning), Vec::new(), 0);
+    while let Some(from) = place {
+        let part = part(from);
+        assert_eq!((part.run, part.missed), (RunId::from_bits(7), false));
+        read.extend(part.batches);
+        (place, parts) = (part.next.map(ArchivePlace::At), parts + 1);
+    }
+    assert_eq!((read, parts), (batches.clone(), 5));
+    let behind = part(ArchivePlace::Behind(crc32c::crc32c(&batches[7])));
+    assert_eq!((behind.batches, behind.next), (batches[8..].to_vec(), None));
+    let missed = part(ArchivePlace::Behind(0));
+    assert_eq!((missed.missed, missed.batches), (true, batches[..2].to_vec()));
+    let large = archive.read_part(&job, ArchivePlace::Beginning, 0).unwrap().unwrap();
+    assert_eq!(large.batches.len(), 1, "one at least");
+    for place in [0, 1_000, u64::MAX / 2].map(ArchivePlace::At) {
+        let _ = archive.read_part(&job, place, 1_000);
+    }
+    assert!(
+        archive.read_part(&"b".parse().unwrap(), ArchivePlace::Beginning, 9).unwrap().is_none()
+    );
+}
+
+#[test]
 fn a_later_run_of_a_job_takes_the_place_of_an_earlier_one() {
     let data = tempfile::tempdir().unwrap();
     let archive = Archive::new(data.path());

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ClusterError,
-    pages::{EventPage, ReportPage, ReportPlace},
+    event_page::{EventPage, EventPlace},
+    pages::{ReportPage, ReportPlace},
 };
 use crate::{archive::ArchivedJob, launch::RunUpdate};
 
@@ -45,6 +46,9 @@ pub(crate) enum FromClient {
         job: JobId,
         /// Number of the first event.
         from: u64,
+        /// Where it is, as the page before said.
+        #[serde(default)]
+        place: Option<EventPlace>,
     },
     /// Show how a job was recovered.
     Recoveries {

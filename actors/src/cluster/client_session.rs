@@ -7,7 +7,10 @@ use regrow_protocol::{JobId, encode};
 use regrow_runtime::{JobSubmission, Options, with_causes};
 use tracing::error;
 
-use super::client_messages::{FromClient, JobSummary, Submission, ToClient};
+use super::{
+    client_messages::{FromClient, JobSummary, Submission, ToClient},
+    event_page::EventQuestion,
+};
 use crate::{
     dispatcher::{
         CancelRun, ClientUpdate, Dispatcher, FollowRun, ListJobs, LookAt, Looked, Looking, Page,
@@ -157,7 +160,9 @@ impl Handler<Said> for ClientSession {
             }
             FromClient::List => self.list(None, ctx),
             FromClient::Status { job } => self.list(Some(job), ctx),
-            FromClient::Events { job, from } => self.look(job, Looking::Events(from), ctx),
+            FromClient::Events { job, from, place } => {
+                self.look(job, Looking::Events(EventQuestion::new(from, place)), ctx);
+            }
             FromClient::Recoveries { job, from } => self.look(job, Looking::Reports(from), ctx),
         }
     }

@@ -10,8 +10,9 @@ use super::{
     ClusterError, ClusterIdentity, StillLooking,
     client_connection::Connection,
     client_messages::{FromClient, JobSummary, Submission, ToClient},
+    event_page::EventPage,
     heard_queue::Heard,
-    pages::{EventPage, ReportPlace},
+    pages::ReportPlace,
 };
 use crate::{
     launch::{LaunchError, RunUpdate, random_bits},
@@ -150,11 +151,11 @@ impl ClusterClient {
     /// # Errors
     /// When there is no such job, or no leader is found.
     pub fn events(&self, job: &JobId, mut show: impl FnMut(EventPage)) -> Result<(), ClusterError> {
-        let (mut asking, mut next) = (Asking::of(self)?, Some(0));
-        while let Some(from) = next {
-            let question = FromClient::Events { job: job.clone(), from };
+        let (mut asking, mut next) = (Asking::of(self)?, Some((0, None)));
+        while let Some((from, place)) = next {
+            let question = FromClient::Events { job: job.clone(), from, place };
             let page = asking.ask(&question, ToClient::events)?;
-            next = page.next;
+            next = page.next.map(|from| (from, page.place));
             show(page);
         }
         Ok(())

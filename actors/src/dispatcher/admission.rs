@@ -4,7 +4,7 @@ mod documents;
 mod named_arguments;
 mod results;
 
-use regrow_protocol::JobId;
+use regrow_protocol::{JobId, RunId};
 use regrow_runtime::{JobOutcome, JobState, JobSubmission, with_causes};
 use regrow_store::{EventStore, StoreError};
 use thiserror::Error;
@@ -62,6 +62,17 @@ pub enum SubmitError {
     Busy {
         /// How many wait.
         waiting: usize,
+    },
+    /// The run that was asked about has ended, and what is known of it gave way to another one.
+    #[error(
+        "what is known of run {run} of job {job} gave way to another run of it while it was read; ask \
+         again to see that one"
+    )]
+    AnotherRun {
+        /// Which job.
+        job: JobId,
+        /// The run that was asked about.
+        run: RunId,
     },
     /// The store cannot be used.
     #[error("cannot use the event store")]

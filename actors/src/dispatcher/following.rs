@@ -188,7 +188,7 @@ impl Dispatcher {
             Question::Follow(follow) => self.follow(follow),
             Question::Cancel(cancel) => self.cancel(cancel),
             Question::List(list) => self.list(list),
-            Question::Look(look) => self.look_at(look),
+            Question::Look(look) => self.look_at(look, ctx),
             Question::Inventory(_, post) => self.take_report(*post),
         }
     }

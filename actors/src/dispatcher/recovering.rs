@@ -107,6 +107,7 @@ fn is_sick(error: &SubmitError) -> bool {
         | SubmitError::NoSuchJob { .. }
         | SubmitError::Unrecovered { .. }
         | SubmitError::Busy { .. }
+        | SubmitError::AnotherRun { .. }
         | SubmitError::Document { .. }
         | SubmitError::Output(_)
         | SubmitError::Directory(_) => false,

@@ -315,6 +315,7 @@ fn refusal(error: SubmitError) -> LaunchError {
         | SubmitError::NoSuchJob { .. }
         | SubmitError::Unrecovered { .. }
         | SubmitError::Busy { .. }
+        | SubmitError::AnotherRun { .. }
         | SubmitError::Output(_)) => LaunchError::Submit(other),
     }
 }
