@@ -1,7 +1,7 @@
 //! A directory in which the program runs, and what it left there.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     env, fs,
     io::{BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
@@ -230,10 +230,10 @@ impl Sandbox {
 }
 
 fn counted(path: &Path) -> Vec<String> {
-    let text = fs::read_to_string(path).expect("there is an input");
-    let mut counts = BTreeMap::<String, u64>::new();
+    let text = fs::read_to_string(path).expect("there is an input").to_lowercase();
+    let mut counts = HashMap::<&str, u64>::new();
     for word in text.split_whitespace() {
-        *counts.entry(word.to_lowercase()).or_default() += 1;
+        *counts.entry(word).or_default() += 1;
     }
     let quoted = |word: &str| {
         if word.contains([',', '"']) {

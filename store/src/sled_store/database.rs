@@ -232,15 +232,15 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         if let Some(opened) = self.opened.take() {
-            close(&self.path, opened);
+            close(&self.path, opened, CLOSE_TIMEOUT);
         }
     }
 }
 
 /// Drops something of sled. It flushes then: it panics if it cannot, and after a write that failed
 /// it was seen to wait for ever. So it does that on a thread of its own, which is left behind, with
-/// the lock of the database, when it takes too long.
-fn close<T: Send + 'static>(path: &Path, opened: T) {
+/// the lock of the database, when it takes longer than `timeout`.
+fn close<T: Send + 'static>(path: &Path, opened: T, timeout: Duration) {
     let path = path.display();
     let (closed, waits) = mpsc::channel();
     let drop_it = move || {
@@ -251,7 +251,7 @@ fn close<T: Send + 'static>(path: &Path, opened: T) {
     if let Err(error) = thread::Builder::new().name("sled-close".to_owned()).spawn(drop_it) {
         tracing::warn!(%path, %error, "no thread to close sled on");
     }
-    match waits.recv_timeout(CLOSE_TIMEOUT) {
+    match waits.recv_timeout(timeout) {
         Ok(true) => {}
         Ok(false) => tracing::warn!(%path, "sled panicked while it closed"),
         Err(_) => tracing::warn!(%path, "sled does not close; it is left behind"),
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn p4_what_does_not_close_is_left_behind() {
         let (end, waits) = mpsc::channel();
-        close(Path::new("/data"), Waits(waits));
+        close(Path::new("/data"), Waits(waits), Duration::from_millis(1));
         assert!(end.send(()).is_ok(), "it still waits");
     }
 }
