@@ -159,7 +159,7 @@ impl Run {
         }
     }
 
-    /// Lets one more client hear how it goes on.
+    /// Lets a client hear how it goes on; one that asks again hears it once.
     pub(super) fn join(&mut self, client: Recipient<ClientUpdate>) {
         if let Some(outcome) = &self.outcome {
             client.do_send(ClientUpdate::Ended { outcome: outcome.clone(), joined: true });
@@ -174,7 +174,7 @@ impl Run {
                 client.do_send(ClientUpdate::Run(RunUpdate::Status(status.clone())));
             }
         }
-        self.clients.retain(Recipient::connected);
+        self.clients.retain(|known| known.connected() && *known != client);
         self.clients.push(client);
     }
 

@@ -173,3 +173,21 @@ fn two_jobs_of_a_cluster_do_not_write_to_one_directory() {
         assert!(second.outcome().is_none());
     });
 }
+
+#[test]
+fn a_client_that_asks_again_for_a_run_hears_once_how_it_ends() {
+    simulate(async {
+        let (cluster, _) = two_jobs().await;
+        let (job, heard): (JobId, _) = ("whole".parse().unwrap(), Heard::default());
+        let client = Client(Arc::clone(&heard)).start().recipient();
+        for _ in 0..3 {
+            let (job, client) = (job.clone(), client.clone());
+            cluster.dispatcher.do_send(FollowRun { job, run: None, client });
+        }
+        cluster.dispatcher.do_send(CancelRun::of(job.clone()));
+        Watched { job, run: RunId::from_bits(0), heard: Arc::clone(&heard) }.end().await;
+        let heard = heard.lock().unwrap();
+        let ends = heard.iter().filter(|update| matches!(update, ClientUpdate::Ended { .. }));
+        assert_eq!(ends.count(), 1);
+    });
+}
