@@ -82,6 +82,13 @@ impl Message for RunsSeen {
     type Result = ();
 }
 
+/// What is here of this run could not be reported.
+pub(super) struct ReportFailed(pub(super) RunId);
+
+impl Message for ReportFailed {
+    type Result = ();
+}
+
 /// What a `ShuffleService` is told at its start.
 pub(crate) struct ShuffleServiceConfig {
     /// The worker that it belongs to.
@@ -186,6 +193,7 @@ impl ShuffleService {
             | ShuffleServiceInput::MasterLost { .. }
             | ShuffleServiceInput::LeaderLost
             | ShuffleServiceInput::LeaderConnected
+            | ShuffleServiceInput::ReportFailed { .. }
             | ShuffleServiceInput::Discard { .. }
             | ShuffleServiceInput::RunEnded { .. }
             | ShuffleServiceInput::Woken => None,
@@ -218,7 +226,8 @@ impl ShuffleService {
                 self.master.do_send(Post(Envelope { run, epoch, message }));
             }
             ShuffleServiceAction::ReportPartitions { run, epoch } => {
-                self.files.give(FileJob::Report { run, epoch });
+                let failed = ctx.address().recipient();
+                self.files.give(FileJob::Report { run, epoch, failed });
             }
             ShuffleServiceAction::ReleasePartitions { attempts } => {
                 self.files.give(FileJob::Release { attempts });
@@ -248,6 +257,7 @@ fn led_run(input: &ShuffleServiceInput) -> Option<RunId> {
         | ShuffleServiceInput::MasterLost { .. }
         | ShuffleServiceInput::LeaderLost
         | ShuffleServiceInput::LeaderConnected
+        | ShuffleServiceInput::ReportFailed { .. }
         | ShuffleServiceInput::Discard { .. }
         | ShuffleServiceInput::RunEnded { .. }
         | ShuffleServiceInput::Woken => None,
@@ -273,6 +283,14 @@ impl Handler<RunsSeen> for ShuffleService {
     fn handle(&mut self, RunsSeen(runs): RunsSeen, ctx: &mut Self::Context) {
         self.feed(ShuffleServiceInput::RunsFound(runs), ctx);
         ctx.run_later(LOOK_INTERVAL, |me, ctx| me.look(ctx));
+    }
+}
+
+impl Handler<ReportFailed> for ShuffleService {
+    type Result = ();
+
+    fn handle(&mut self, ReportFailed(run): ReportFailed, ctx: &mut Self::Context) {
+        self.feed(ShuffleServiceInput::ReportFailed { run }, ctx);
     }
 }
 

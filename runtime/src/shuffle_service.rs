@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use regrow_protocol::{Envelope, Epoch, ExecutionAttemptId, RunId, ToShuffleService};
 
@@ -12,6 +12,10 @@ use crate::{
     alarm::Alarm,
     epoch_fence::{Admission, EpochFence},
 };
+
+/// After this time a report that could not be made is tried again: a master that has no report from a
+/// worker gives it nothing to do.
+const REPORT_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Keeps the partitions of runs until a master releases them by name, the run ends, or no master
 /// came back within the retention time-out.
@@ -22,6 +26,8 @@ pub struct ShuffleService {
     /// Runs that may have partitions here, with the time since which their master is lost.
     runs: BTreeMap<RunId, Option<Timestamp>>,
     connected: bool,
+    /// Reports that could not be made, with the time at which they are tried again.
+    failed_reports: BTreeMap<RunId, Timestamp>,
     /// The highest term that was given to be kept; none where it need not be.
     kept_term: Option<u64>,
     alarm: Alarm,
@@ -53,6 +59,11 @@ pub enum ShuffleServiceInput {
     LeaderLost,
     /// A connection to a leader is open: who leads a run, if anybody does, is not known yet.
     LeaderConnected,
+    /// What is here of a run cannot be reported for now.
+    ReportFailed {
+        /// Which run.
+        run: RunId,
+    },
     /// The output of an attempt is superseded.
     Discard {
         /// Whose.
@@ -113,6 +124,7 @@ impl ShuffleService {
             fence: EpochFence::default(),
             runs: BTreeMap::new(),
             connected: false,
+            failed_reports: BTreeMap::new(),
             kept_term: None,
             alarm: Alarm::default(),
         }
@@ -149,6 +161,8 @@ impl ShuffleService {
             ShuffleServiceInput::MasterLost { run, epoch } => self.lose_master(now, run, epoch),
             ShuffleServiceInput::LeaderLost => {
                 self.connected = false;
+                // Who leads next asks anew.
+                self.failed_reports.clear();
                 for lost_at in self.runs.values_mut() {
                     lost_at.get_or_insert(now);
                 }
@@ -156,6 +170,12 @@ impl ShuffleService {
             ShuffleServiceInput::LeaderConnected => {
                 self.connected = true;
                 actions.extend(self.runs.keys().map(|run| self.report_held(*run)));
+            }
+            ShuffleServiceInput::ReportFailed { run } => {
+                let has_master = self.runs.get(&run).is_some_and(Option::is_none);
+                if has_master {
+                    self.failed_reports.insert(run, now.after(REPORT_RETRY_DELAY));
+                }
             }
             ShuffleServiceInput::Discard { attempt } => {
                 actions.push(ShuffleServiceAction::ReleasePartitions { attempts: vec![attempt] });
@@ -166,6 +186,7 @@ impl ShuffleService {
             }
             ShuffleServiceInput::Woken => self.alarm.rang(now),
         }
+        self.report_again(now, &mut actions);
         self.expire(now, &mut actions);
         self.keep_term(&mut actions);
         if let Some(moment) = self.alarm.set(self.next_deadline()) {
@@ -222,6 +243,7 @@ impl ShuffleService {
         match message {
             ToShuffleService::GetAllPartitionsWithMetrics => {
                 self.runs.insert(run, None);
+                self.failed_reports.remove(&run);
                 actions.push(ShuffleServiceAction::ReportPartitions { run, epoch });
             }
             ToShuffleService::ReleasePartitions { mut attempts } => {
@@ -257,6 +279,14 @@ impl ShuffleService {
         }
         if let Some(lost_at) = self.runs.get_mut(&run) {
             lost_at.get_or_insert(now);
+            self.failed_reports.remove(&run);
+        }
+    }
+
+    fn report_again(&mut self, now: Timestamp, actions: &mut Actions) {
+        for (run, _) in self.failed_reports.extract_if(.., |_, due| *due <= now) {
+            let epoch = self.fence.epoch(run);
+            actions.push(ShuffleServiceAction::ReportPartitions { run, epoch });
         }
     }
 
@@ -273,11 +303,14 @@ impl ShuffleService {
 
     fn release_run(&mut self, run: RunId, actions: &mut Actions) {
         self.runs.remove(&run);
+        self.failed_reports.remove(&run);
         actions.push(ShuffleServiceAction::ReleaseRun { run });
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
-        let timeout = self.timeouts.registration_timeout?;
-        self.runs.values().flatten().min().map(|lost_at| lost_at.after(timeout))
+        let lost = self.runs.values().flatten().min();
+        let expires = self.timeouts.registration_timeout.zip(lost);
+        let expires = expires.map(|(timeout, lost_at)| lost_at.after(timeout));
+        self.failed_reports.values().copied().chain(expires).min()
     }
 }

@@ -9,7 +9,7 @@ use regrow_runtime::with_causes;
 use regrow_shuffle::{DataDirectory, DiskError};
 use tracing::{debug, warn};
 
-use super::RunsSeen;
+use super::{ReportFailed, RunsSeen};
 use crate::gateway::{MasterGateway, Post};
 
 /// Releases that are kept to be tried again; what is beyond waits for the retention time-out of the
@@ -34,6 +34,8 @@ pub(super) enum FileJob {
         run: RunId,
         /// The epoch to report in.
         epoch: Epoch,
+        /// Who is told that it cannot be done now.
+        failed: Recipient<ReportFailed>,
     },
     /// Keep the highest term that was seen; until that is done, nothing is reported.
     KeepTerm {
@@ -127,6 +129,11 @@ impl Files {
             warn!(worker = %self.worker, error, "a term cannot be kept; nothing is reported");
         }
         let done = self.attempt(&job);
+        if let FileJob::Report { run, failed, .. } = &job
+            && (done.is_err() || self.unkept_term.is_some())
+        {
+            failed.do_send(ReportFailed(*run));
+        }
         if matches!(job, FileJob::Look { .. }) {
             self.tell_of_look(done);
             return;
@@ -134,7 +141,7 @@ impl Files {
         let Err(error) = done else { return };
         warn!(worker = %self.worker, error = with_causes(&error), ?job, "postponed");
         match job {
-            // Who asked asks again, or takes silence for an answer.
+            // It is asked for again: a report when it failed, a term with the next job.
             FileJob::Report { .. } | FileJob::KeepTerm { .. } | FileJob::Look { .. } => {}
             FileJob::Release { .. } | FileJob::ReleaseRun { .. } => self.postpone(job),
         }
@@ -172,7 +179,7 @@ impl Files {
     /// Does the job in all directories; the last error counts.
     fn attempt(&self, job: &FileJob) -> Result<(), DiskError> {
         match job {
-            FileJob::Report { run, epoch } => self.in_each(|it| self.report(it, *run, *epoch)),
+            FileJob::Report { run, epoch, .. } => self.in_each(|it| self.report(it, *run, *epoch)),
             FileJob::Release { attempts } => self.in_each(|it| it.release(attempts)),
             FileJob::ReleaseRun { run } => self.in_each(|it| it.release_run(*run)),
             FileJob::Look { seen } => {

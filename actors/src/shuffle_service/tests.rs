@@ -131,7 +131,7 @@ fn rule_1_2_a_stand_alone_service_answers_nobody_whose_term_it_could_not_keep() 
         pass(Duration::from_millis(1)).await;
         assert!(bench.hears_nothing_more());
         fs::remove_dir(obstacle).unwrap();
-        bench.tell_shuffle(1, ASK);
+        // It is tried again without being asked.
         assert_eq!(bench.hear_partitions().await, (id, Vec::new()));
         assert_eq!(fs::read_to_string(directory.join("term")).unwrap(), "1\n");
         // An earlier life of it saw a later term.

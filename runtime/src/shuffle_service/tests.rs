@@ -58,6 +58,25 @@ fn rule_5_3_all_partitions_are_reported_to_who_asks() {
 }
 
 #[test]
+fn rule_5_3_a_report_that_cannot_be_made_is_tried_again_until_the_connection_ends() {
+    let mut service = Service::new();
+    let report = [Action::ReportPartitions { run: RUN, epoch: Epoch::new(1, 3) }];
+    service.feed(Input::LeaderConnected);
+    service.tell(3, ToShuffleService::GetAllPartitionsWithMetrics);
+    let failed = Input::ReportFailed { run: RUN };
+    assert_eq!(service.feed(failed.clone()), [Action::WakeAt(Timestamp(5_000))]);
+    assert_eq!(service.wake(4_999), []);
+    assert_eq!(service.wake(5_000), report);
+    assert_eq!(service.wake(10_000), [], "this time it was made");
+    service.feed(failed.clone());
+    assert_eq!(service.wake(15_000), report);
+    service.feed(failed);
+    service.feed(Input::LeaderLost);
+    service.feed(Input::LeaderConnected);
+    assert_eq!(service.wake(20_000), [], "who leads next asks anew");
+}
+
+#[test]
 fn rule_1_2_a_command_of_an_older_epoch_releases_nothing() {
     let mut service = Service::new();
     service.feed(Input::MasterRegistered { run: RUN, epoch: Epoch::new(1, 2) });
