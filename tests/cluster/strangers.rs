@@ -1,9 +1,10 @@
 //! Whoever connects to a cluster and has no business there: nothing but a line in the log comes of
 //! it. `REGROW_CONNECTIONS` is how many connect, `REGROW_GARBAGE` how many of them say something.
 
-#![expect(clippy::expect_used, reason = "helpers of tests")]
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests")]
 
 use std::{
+    cell::Cell,
     env, fs,
     io::{ErrorKind, Read as _, Write as _},
     net::{Shutdown, TcpStream},
@@ -26,7 +27,7 @@ fn number(name: &str, default: usize) -> usize {
 }
 
 /// What a process takes of the system.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Footprint {
     descriptors: usize,
     memory_kb: u64,
@@ -50,8 +51,12 @@ impl Footprint {
 
 /// Waits until the process takes no more than `before`, but for some memory.
 fn assert_flat(sandbox: &Sandbox, process: &Running, before: Footprint) {
-    sandbox.wait_until("all descriptors are given back", |_| {
+    let last = Cell::new(before);
+    sandbox.wait_until("all descriptors and threads are given back", |_| {
         let now = Footprint::of(process);
+        if last.replace(now) != now {
+            println!("{before:?}, now {now:?}");
+        }
         now.descriptors <= before.descriptors && now.threads <= before.threads
     });
     let after = Footprint::of(process);
@@ -92,6 +97,8 @@ fn fault_42_45_strangers_leave_nothing_behind() {
     let sandbox = Sandbox::new();
     let manager = leader(&sandbox, "");
     let worker = task_manager(&sandbox, "");
+    // Long enough for tasks to be in all slots at once: threads of slots start when they are needed.
+    sandbox.fine(&format!("submit stages --stage 4x100ms {DATA}"));
     let job = format!("submit stages --stage 4x0s --stage 1x0s {DATA}");
     sandbox.fine(&job);
     let before = (Footprint::of(&manager), Footprint::of(&worker));
