@@ -14,16 +14,14 @@ use std::{
 use actix::Recipient;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded, unbounded};
 use regrow_protocol::{ExecutionAttemptId, FinishRecord, Split, TaskDeployment, TaskFailure};
+use tokio::time::Instant;
 
 use super::{
     Equipment, Runner, RunnerEvent, Signal,
     attempt_run::{Advance, AttemptRun},
     tell_end,
 };
-
-/// How often a slot that has ended an attempt looks for the next one, and lets others run, before
-/// its thread sleeps: to wake a thread takes longer than an attempt of little work.
-const LOOKS_BEFORE_SLEEP: u32 = 32;
+use crate::actor_thread::{LOOK_BEFORE_SLEEP, note_told};
 
 /// Runs attempts on long-lived threads, one per slot, each started when it is first needed. They
 /// end when the runner is dropped and their task returned.
@@ -156,16 +154,19 @@ impl Pool {
             let ended = self.drive(run, &signals);
             self.controls().remove(&attempt);
             tell_end(&self.events, attempt, ended);
+            note_told();
         }
     }
 
-    /// Waits for a job; none when the runner is gone and nothing is left in the queue.
+    /// Waits for a job, awake at first; none when the runner is gone and the queue is empty.
     fn next_job(&self) -> Option<Job> {
-        for _ in 0..LOOKS_BEFORE_SLEEP {
+        let until = Instant::now() + LOOK_BEFORE_SLEEP;
+        loop {
             match self.queue.try_recv() {
                 Ok(job) => return Some(job),
-                Err(TryRecvError::Empty) => thread::yield_now(),
                 Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) if Instant::now() < until => thread::yield_now(),
+                Err(TryRecvError::Empty) => break,
             }
         }
         self.queue.recv().ok()
@@ -188,6 +189,7 @@ impl Pool {
     /// Asks for a split and waits for it, or until the attempt is cancelled or its runner is gone.
     fn await_split(&self, run: &mut AttemptRun, request: u64, signals: &Receiver<Signal>) {
         self.events.do_send(RunnerEvent::WantsSplit { attempt: run.attempt(), request });
+        note_told();
         if let Ok(Signal::Split(split)) = signals.recv() {
             run.deliver_split(split);
         }
