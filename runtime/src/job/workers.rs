@@ -16,7 +16,7 @@ pub(super) struct Workers {
     /// (free slots, worker) of workers that can take an attempt.
     free: BTreeSet<(u32, WorkerId)>,
     /// Free slots of workers that cannot take an attempt, because nobody keeps what they write, or
-    /// they have not told what they hold.
+    /// they have not told what they hold. One that leaves is in neither: its slots are gone.
     stranded: BTreeMap<WorkerId, u32>,
     /// The worker that serves each data directory.
     served: BTreeMap<DataDirectoryId, WorkerId>,
@@ -209,14 +209,15 @@ impl Workers {
         let worker = self.by_id.entry(id).or_default();
         self.free.remove(&(worker.free_slots, id));
         change(worker);
-        let free_slots = worker.free_slots;
-        let unusable = worker.disconnected.is_some() || worker.leaving;
         self.stranded.remove(&id);
-        let Some(description) = worker.description.filter(|_| free_slots > 0) else { return };
+        let free_slots = worker.free_slots;
+        // The slots of a worker that leaves are no longer granted, so nothing makes up for them.
+        let counts = free_slots > 0 && !worker.leaving;
+        let Some(description) = worker.description.filter(|_| counts) else { return };
         let reported = self.reported.contains(&description.data_directory);
         if !reported {
             self.stranded.insert(id, free_slots);
-        } else if !unusable {
+        } else if worker.disconnected.is_none() {
             self.free.insert((free_slots, id));
         }
     }
@@ -287,6 +288,20 @@ mod tests {
         assert_eq!(workers.stranded_by(), Some(PartitionKeeper::Worker));
         workers.report(DataDirectoryId::from_bits(1), WorkerId::from_bits(1));
         assert_eq!((workers.stranded_by(), workers.stranded_slots()), (None, 0));
+    }
+
+    #[test]
+    fn slots_of_a_worker_that_leaves_are_nobodys_whatever_it_has_told() {
+        let mut workers = Workers::default();
+        let leaver = WorkerId::from_bits(1);
+        workers.connect(leaver);
+        workers.register(description(1));
+        workers.add_free(leaver, 2);
+        workers.leave(leaver);
+        assert_eq!((workers.stranded_by(), workers.stranded_slots()), (None, 0));
+        workers.report(DataDirectoryId::from_bits(1), leaver);
+        workers.add_free(leaver, 1);
+        assert_eq!((take(&mut workers), workers.stranded_slots()), (None, 0));
     }
 
     #[test]
