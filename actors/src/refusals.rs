@@ -9,12 +9,11 @@ use crate::gateway::{Gateway, Post};
 /// to whoever leads the run now.
 pub(crate) fn tell_refusal(
     worker: WorkerId,
-    run: Option<RunId>,
+    run: RunId,
     highest_term: u64,
     master: &Gateway<ToJobMaster>,
 ) {
-    info!(%worker, ?run, highest_term, "refused a command of an older epoch or an ended run");
-    let Some(run) = run else { return };
+    info!(%worker, %run, highest_term, "refused a command of an older epoch or an ended run");
     // It is counted whatever the epoch is of whoever hears it.
     let (epoch, message) = (Epoch::default(), ToJobMaster::CommandRefused { worker });
     master.do_send(Post(Envelope { run, epoch, message }));

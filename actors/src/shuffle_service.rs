@@ -184,20 +184,7 @@ impl ShuffleService {
     fn feed(&mut self, input: ShuffleServiceInput, ctx: &mut Context<Self>) {
         debug!(worker = %self.worker, ?input, "input");
         let now = Timestamp::default().after(self.origin.elapsed());
-        let refused = self.decisions.refused_commands();
         let leads = led_run(&input);
-        let commanded = match &input {
-            ShuffleServiceInput::Command(envelope) => Some(envelope.run),
-            ShuffleServiceInput::RunsFound(_)
-            | ShuffleServiceInput::MasterRegistered { .. }
-            | ShuffleServiceInput::MasterLost { .. }
-            | ShuffleServiceInput::LeaderLost
-            | ShuffleServiceInput::LeaderConnected
-            | ShuffleServiceInput::ReportFailed { .. }
-            | ShuffleServiceInput::Discard { .. }
-            | ShuffleServiceInput::RunEnded { .. }
-            | ShuffleServiceInput::Woken => None,
-        };
         let actions = self.decisions.handle(now, input);
         if let (Some(run), Some(server)) = (leads, &self.server)
             && let Some(epoch) = self.decisions.epoch(run)
@@ -206,10 +193,6 @@ impl ShuffleService {
         }
         for action in actions {
             self.perform(action, now, ctx);
-        }
-        if self.decisions.refused_commands() > refused {
-            let highest_term = self.decisions.highest_term();
-            tell_refusal(self.worker, commanded, highest_term, &self.master);
         }
     }
 
@@ -224,6 +207,9 @@ impl ShuffleService {
             ShuffleServiceAction::ReportHeldRun { run, epoch } => {
                 let message = ToJobMaster::RunHeld { worker: self.worker };
                 self.master.do_send(Post(Envelope { run, epoch, message }));
+            }
+            ShuffleServiceAction::TellRefusal { run, highest_term } => {
+                tell_refusal(self.worker, run, highest_term, &self.master);
             }
             ShuffleServiceAction::ReportPartitions { run, epoch } => {
                 let failed = ctx.address().recipient();

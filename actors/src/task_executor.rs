@@ -124,24 +124,8 @@ impl TaskExecutor {
 
     fn feed(&mut self, input: TaskExecutorInput, ctx: &mut Context<Self>) {
         debug!(worker = %self.worker, ?input, "input");
-        let refused = self.decisions.refused_commands();
-        let run = match &input {
-            TaskExecutorInput::Command(envelope) => Some(envelope.run),
-            TaskExecutorInput::AttemptFinished(_)
-            | TaskExecutorInput::AttemptFailed { .. }
-            | TaskExecutorInput::SplitWanted { .. }
-            | TaskExecutorInput::MasterLost { .. }
-            | TaskExecutorInput::LeaderLost
-            | TaskExecutorInput::LeaderConnected
-            | TaskExecutorInput::LeaveWanted { .. }
-            | TaskExecutorInput::Woken => None,
-        };
         for action in self.decisions.handle(self.now(), input) {
             self.perform(action, ctx);
-        }
-        if self.decisions.refused_commands() > refused {
-            let highest_term = self.decisions.highest_term();
-            tell_refusal(self.worker, run, highest_term, &self.master);
         }
     }
 
@@ -157,6 +141,9 @@ impl TaskExecutor {
                 self.runner.deliver_split(&attempt, split);
             }
             TaskExecutorAction::Post(envelope) => self.master.do_send(Post(envelope)),
+            TaskExecutorAction::TellRefusal { run, highest_term } => {
+                tell_refusal(self.worker, run, highest_term, &self.master);
+            }
             TaskExecutorAction::FollowMaster { run, epoch } => {
                 self.shuffle_service.do_send(WorkerNews::MasterRegistered { run, epoch });
             }

@@ -15,7 +15,6 @@ pub(crate) struct EpochFence {
     runs: BTreeMap<RunId, Mark>,
     /// Oldest first; each is in `runs`.
     retired: VecDeque<RunId>,
-    refused: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +58,6 @@ impl EpochFence {
     pub(crate) fn admit(&mut self, run: RunId, epoch: Epoch) -> Admission {
         let seen = self.runs.get(&run).copied();
         if epoch.term < self.term || seen.is_some_and(|mark| epoch < mark.epoch) {
-            self.refuse();
             return Admission::Refused;
         }
         self.term = epoch.term;
@@ -105,16 +103,6 @@ impl EpochFence {
             self.runs.remove(&oldest);
         }
     }
-
-    /// Counts a command that was refused.
-    pub(crate) fn refuse(&mut self) {
-        self.refused = self.refused.saturating_add(1);
-    }
-
-    /// How many commands were refused.
-    pub(crate) fn refused(&self) -> u64 {
-        self.refused
-    }
 }
 
 #[cfg(test)]
@@ -125,14 +113,14 @@ mod tests {
     const OTHER: RunId = RunId::from_bits(2);
 
     #[test]
-    fn rule_1_2_an_older_life_or_an_older_term_is_refused_and_counted() {
+    fn rule_1_2_an_older_life_or_an_older_term_is_refused() {
         let mut fence = EpochFence::default();
         assert_eq!(fence.admit(RUN, Epoch::new(2, 1)), Admission::Raised);
         assert_eq!(fence.admit(RUN, Epoch::new(2, 1)), Admission::Current);
         assert_eq!(fence.admit(RUN, Epoch::new(2, 0)), Admission::Refused);
         assert_eq!(fence.admit(OTHER, Epoch::new(1, 9)), Admission::Refused, "the term is over");
         assert_eq!(fence.admit(OTHER, Epoch::new(2, 0)), Admission::Raised);
-        assert_eq!((fence.refused(), fence.epoch(RUN)), (2, Epoch::new(2, 1)));
+        assert_eq!((fence.term(), fence.epoch(RUN)), (2, Epoch::new(2, 1)));
     }
 
     #[test]

@@ -93,6 +93,14 @@ pub enum ShuffleServiceAction {
         /// The highest epoch of it that was seen here.
         epoch: Epoch,
     },
+    /// Tell of a command that was refused: its epoch is an older one, its run has ended, or it names
+    /// what is another run's.
+    TellRefusal {
+        /// For which run it was.
+        run: RunId,
+        /// The highest term that was seen.
+        highest_term: u64,
+    },
     /// Report all partitions of a run with metrics, one message per data directory.
     ReportPartitions {
         /// Which run.
@@ -139,16 +147,6 @@ impl ShuffleService {
     pub fn stand_alone(timeouts: WorkerTimeouts, term: u64) -> Self {
         let fence = EpochFence::above(term);
         Self { fence, kept_term: Some(term), ..Self::new(timeouts) }
-    }
-
-    /// The highest term that was seen.
-    pub fn highest_term(&self) -> u64 {
-        self.fence.term()
-    }
-
-    /// How many commands of older epochs, or for ended runs, were refused.
-    pub fn refused_commands(&self) -> u64 {
-        self.fence.refused()
     }
 
     /// Handles one input; the actions are to be carried out in order.
@@ -220,10 +218,14 @@ impl ShuffleService {
         ShuffleServiceAction::ReportHeldRun { run, epoch: self.fence.epoch(run) }
     }
 
+    fn refusal(&self, run: RunId) -> ShuffleServiceAction {
+        ShuffleServiceAction::TellRefusal { run, highest_term: self.fence.term() }
+    }
+
     fn command(&mut self, envelope: Envelope<ToShuffleService>, actions: &mut Actions) {
         let Envelope { run, epoch, message } = envelope;
         match self.fence.admit(run, epoch) {
-            Admission::Refused => return,
+            Admission::Refused => return actions.push(self.refusal(run)),
             Admission::Ended => {
                 match message {
                     // Repeated, because it may have failed the first time.
@@ -231,7 +233,9 @@ impl ShuffleService {
                         actions.push(ShuffleServiceAction::ReleaseRun { run });
                     }
                     ToShuffleService::GetAllPartitionsWithMetrics
-                    | ToShuffleService::ReleasePartitions { .. } => self.fence.refuse(),
+                    | ToShuffleService::ReleasePartitions { .. } => {
+                        actions.push(self.refusal(run));
+                    }
                 }
                 return;
             }
@@ -251,7 +255,7 @@ impl ShuffleService {
                 let named = attempts.len();
                 attempts.retain(|attempt| attempt.run == run);
                 if attempts.len() < named {
-                    self.fence.refuse();
+                    actions.push(self.refusal(run));
                 }
                 if !attempts.is_empty() {
                     actions.push(ShuffleServiceAction::ReleasePartitions { attempts });

@@ -65,16 +65,6 @@ impl TaskExecutor {
         Self { fence: EpochFence::above(term), ..self }
     }
 
-    /// How many commands of older epochs, or for ended runs, were refused.
-    pub fn refused_commands(&self) -> u64 {
-        self.fence.refused()
-    }
-
-    /// The highest term that was seen.
-    pub fn highest_term(&self) -> u64 {
-        self.fence.term()
-    }
-
     /// How many finishes wait for a master's answer. Not bounded here: a master bounds what it has
     /// in flight.
     pub fn unacknowledged_reports(&self) -> usize {
@@ -133,7 +123,7 @@ impl TaskExecutor {
         let Envelope { run, epoch, message } = envelope;
         let admission = self.fence.admit(run, epoch);
         match admission {
-            Admission::Refused => return,
+            Admission::Refused => return self.refuse(run, actions),
             Admission::Ended => {
                 // The run can only be ended again; its release is repeated, should it have failed.
                 match message {
@@ -146,7 +136,7 @@ impl TaskExecutor {
                     | ToTaskExecutor::SplitAnswered { .. }
                     | ToTaskExecutor::ReportAnswered { .. }
                     | ToTaskExecutor::ReportsAccepted { .. }
-                    | ToTaskExecutor::RunEnded { .. } => self.fence.refuse(),
+                    | ToTaskExecutor::RunEnded { .. } => self.refuse(run, actions),
                 }
                 return;
             }
@@ -226,8 +216,7 @@ impl TaskExecutor {
     ) {
         let attempt = deployment.attempt;
         if attempt.run != run || attempt.epoch != epoch {
-            self.fence.refuse();
-            return;
+            return self.refuse(run, actions);
         }
         let state = self.runs.entry(run).or_default();
         if let Some(record) = state.unacknowledged.get(&attempt) {
@@ -259,8 +248,7 @@ impl TaskExecutor {
 
     fn cancel(&mut self, run: RunId, attempt: ExecutionAttemptId, actions: &mut Actions) {
         if attempt.run != run {
-            self.fence.refuse();
-            return;
+            return self.refuse(run, actions);
         }
         if self.slots.stop(attempt) {
             actions.push(TaskExecutorAction::Cancel { attempt });
@@ -411,6 +399,11 @@ impl TaskExecutor {
     fn request_split(&self, attempt: ExecutionAttemptId, request: u64, actions: &mut Actions) {
         let worker = self.identity.worker;
         self.post(attempt.run, ToJobMaster::SplitRequested { worker, attempt, request }, actions);
+    }
+
+    fn refuse(&self, run: RunId, actions: &mut Actions) {
+        let highest_term = self.fence.term();
+        actions.push(TaskExecutorAction::TellRefusal { run, highest_term });
     }
 
     fn post(&self, run: RunId, message: ToJobMaster, actions: &mut Actions) {

@@ -71,6 +71,14 @@ pub enum TaskExecutorAction {
     },
     /// Tell the master of the run.
     Post(Envelope<ToJobMaster>),
+    /// Tell of a command that was refused: its epoch is an older one, its run has ended, or it names
+    /// an attempt of another run or epoch.
+    TellRefusal {
+        /// For which run it was.
+        run: RunId,
+        /// The highest term that was seen.
+        highest_term: u64,
+    },
     /// Tell the `ShuffleService` of this process who leads a run.
     FollowMaster {
         /// Which run.

@@ -34,6 +34,8 @@ pub(crate) struct Node {
     pub(crate) alone_since: u64,
     /// Before this step it reaches nobody.
     pub(crate) away_until: u64,
+    /// Commands that it refused.
+    pub(crate) refused: u64,
     /// What it started, ever.
     started: BTreeSet<ExecutionAttemptId>,
     /// What was started and not looked at.
@@ -67,6 +69,7 @@ impl Node {
             connection: None,
             alone_since: 0,
             away_until: 0,
+            refused: 0,
             started: BTreeSet::new(),
             new_starts: Vec::new(),
         }
@@ -110,6 +113,7 @@ impl Node {
                     self.tasks.entry(attempt).and_modify(|task| task.take(split));
                 }
                 TaskExecutorAction::Post(envelope) => said.push(envelope),
+                TaskExecutorAction::TellRefusal { .. } => self.refused += 1,
                 TaskExecutorAction::FollowMaster { run, epoch } => {
                     let told = ShuffleServiceInput::MasterRegistered { run, epoch };
                     said.extend(self.feed_service(now, told, disks));
@@ -169,7 +173,9 @@ impl Node {
                     disk.retain(|attempt, _| !attempts.contains(attempt));
                 }
                 ShuffleServiceAction::ReleaseRun { .. } => disk.clear(),
-                ShuffleServiceAction::WakeAt(_) | ShuffleServiceAction::KeepTerm { .. } => {}
+                ShuffleServiceAction::WakeAt(_)
+                | ShuffleServiceAction::KeepTerm { .. }
+                | ShuffleServiceAction::TellRefusal { .. } => {}
             }
         }
         said

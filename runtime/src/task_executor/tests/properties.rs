@@ -90,6 +90,7 @@ impl Bystander {
                     assert!(self.running.contains(attempt), "nothing to cancel");
                 }
                 Action::Post(_)
+                | Action::TellRefusal { .. }
                 | Action::FollowMaster { .. }
                 | Action::Left
                 | Action::WakeAt(_) => {}

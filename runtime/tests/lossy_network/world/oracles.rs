@@ -24,7 +24,7 @@ impl World {
     }
 
     pub(super) fn check_conclusion(&mut self, outcome: &JobOutcome) {
-        let refused: u64 = self.nodes.values().map(|it| it.executor.refused_commands()).sum();
+        let refused: u64 = self.nodes.values().map(|it| it.refused).sum();
         assert!(self.faults != Faults::Flaps || refused == 0, "O6: {refused} were refused");
         match outcome.state {
             JobState::Finished => self.check_counted(),
