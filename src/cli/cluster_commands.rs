@@ -23,7 +23,7 @@ use super::{
     error::CliError,
     followed::{Follower, report},
     job_summary_text::{json_line, lines, text},
-    process_settings::{ProcessSettings, SLOTS, data_place},
+    process_settings::{ProcessSettings, SLOTS, SLOTS_MAX, data_place},
     run_flags::DataFlags,
     stored_jobs,
 };
@@ -42,7 +42,8 @@ pub(crate) struct TaskManagerFlags {
     #[command(flatten)]
     data: DataFlags,
     /// How many tasks it runs at once: the same as -D taskmanager.numberOfTaskSlots=N
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX)))]
     slots: Option<u32>,
 }
 

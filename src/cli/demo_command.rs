@@ -12,7 +12,10 @@ use regrow_actors::launch::LocalRun;
 use regrow_runtime::{Fate, KillHow, KillPoint, KillWhen, Options, RecoveryReport, with_causes};
 use serde_json::json;
 
-use super::{console::Console, error::CliError, generate_command, launcher, launcher::Launched};
+use super::{
+    console::Console, error::CliError, generate_command, launcher, launcher::Launched,
+    process_settings::SLOTS_MAX,
+};
 use crate::{
     byte_count::ByteCount,
     job_arguments::JobArguments,
@@ -35,7 +38,7 @@ pub(crate) struct DemoFlags {
     kill_jobmaster_at: Vec<KillPoint>,
     /// How many tasks run at once
     #[arg(long, value_name = "N", default_value_t = 2,
-          value_parser = clap::value_parser!(u32).range(1..=1024))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX)))]
     slots: u32,
     /// Print the result as JSON
     #[arg(long)]

@@ -15,6 +15,11 @@ use super::{configuration::Configuration, error::CliError, run_flags::data_direc
 /// The setting that says how many tasks a `TaskManager` runs at once.
 pub(crate) const SLOTS: &str = "taskmanager.numberOfTaskSlots";
 
+/// The most tasks that a `TaskManager` runs at once.
+pub(crate) const SLOTS_MAX: u32 = 1024;
+
+const SLOTS_KIND: ValueKind = ValueKind::Count { min: 1, max: SLOTS_MAX };
+
 const PORT: &str = "jobmanager.rpc.port";
 const ADDRESSES: &str = "jobmanager.rpc.addresses";
 const BIND_HOST: &str = "jobmanager.bind-host";
@@ -46,54 +51,76 @@ pub(crate) struct ProcessSettings {
 
 /// The settings of processes, as the table of options has them.
 pub(crate) fn process_options() -> Vec<ConfigOption> {
-    let option = |key, default: &str, meaning, flink| ConfigOption {
-        key,
-        aliases: &[],
-        default: default.to_owned(),
-        kind: ValueKind::Text,
-        meaning,
-        flink,
-    };
     vec![
         data_directory_option(),
-        option(PORT, "6123", "port, or range of ports, that a JobManager listens on", true),
-        option(
+        flinks(
+            PORT,
+            "6123",
+            ValueKind::Ports,
+            "port, or range of ports, that a JobManager listens on",
+        ),
+        ours(
             ADDRESSES,
             "as the data directory says",
+            ValueKind::Text,
             "host:port of each JobManager, with commas between; where the leader is looked for",
-            false,
         ),
-        option(BIND_HOST, "127.0.0.1", "address that a JobManager listens on", true),
-        option(
+        flinks(
+            BIND_HOST,
+            "127.0.0.1",
+            ValueKind::IpAddress,
+            "address that a JobManager listens on",
+        ),
+        flinks(
             DATA_PORT,
             "0",
+            ValueKind::Ports,
             "port, or range of ports, on which a worker serves its partitions; 0 is any",
-            true,
         ),
-        option(DATA_BIND_HOST, "127.0.0.1", "address that a worker listens on", true),
-        option(
+        flinks(
+            DATA_BIND_HOST,
+            "127.0.0.1",
+            ValueKind::IpAddress,
+            "address that a worker listens on",
+        ),
+        flinks(
             DATA_HOST,
             "as taskmanager.bind-host",
+            ValueKind::Text,
             "name or address under which other hosts reach a worker",
-            true,
         ),
-        option(SLOTS, "number of cores", "how many tasks a TaskManager runs at once", true),
-        option(
+        flinks(SLOTS, "number of cores", SLOTS_KIND, "how many tasks a TaskManager runs at once"),
+        ours(
             SHUFFLE_SERVICE,
             "taskmanager",
+            ValueKind::Choice(&["taskmanager", "stand-alone"]),
             "who keeps what tasks write: taskmanager is each one its own, stand-alone is a \
              shuffle-service with the same data directory, which survives its TaskManagers",
-            false,
         ),
-        option(CLUSTER_ID, "default", "name of the cluster; others are refused", true),
-        option(
+        flinks(CLUSTER_ID, "default", ValueKind::Text, "name of the cluster; others are refused"),
+        flinks(
             TYPE,
             "local",
+            ValueKind::Choice(&["local"]),
             "how it is decided who leads: local is by a lock in the data directory of one host",
-            true,
         ),
-        option(LEADER_TIMEOUT, "1 min", "how long a client looks for a leader", false),
+        ours(LEADER_TIMEOUT, "1 min", ValueKind::Duration, "how long a client looks for a leader"),
     ]
+}
+
+/// An option that Flink has, too.
+fn flinks(
+    key: &'static str,
+    default: &str,
+    kind: ValueKind,
+    meaning: &'static str,
+) -> ConfigOption {
+    ConfigOption { key, aliases: &[], default: default.to_owned(), kind, meaning, flink: true }
+}
+
+/// An option that Flink does not have.
+fn ours(key: &'static str, default: &str, kind: ValueKind, meaning: &'static str) -> ConfigOption {
+    ConfigOption { flink: false, ..flinks(key, default, kind, meaning) }
 }
 
 impl ProcessSettings {
@@ -106,11 +133,11 @@ impl ProcessSettings {
         data_ports(configuration)?;
         Ok(Self {
             host: bind_host(configuration, BIND_HOST)?,
-            ports: parsed(configuration, PORT, "a port, or a range such as 6123-6130", ports)?
+            ports: parsed(configuration, PORT, &ValueKind::Ports.allowed(), ports)?
                 .unwrap_or(6123..=6123),
             leaders: parsed(configuration, ADDRESSES, "host:port,host:port", addresses)?
                 .unwrap_or_default(),
-            slots: parsed(configuration, SLOTS, "a number from 1 to 1024", slots)?
+            slots: parsed(configuration, SLOTS, &SLOTS_KIND.allowed(), slots)?
                 .unwrap_or_else(cores),
             shuffle_service: parsed(
                 configuration,
@@ -120,8 +147,13 @@ impl ProcessSettings {
             )?
             .unwrap_or_default(),
             cluster_id: configuration.value(CLUSTER_ID).unwrap_or("default").to_owned(),
-            leader_timeout: parsed(configuration, LEADER_TIMEOUT, "such as 30 s", parse_duration)?
-                .unwrap_or(Duration::from_mins(1)),
+            leader_timeout: parsed(
+                configuration,
+                LEADER_TIMEOUT,
+                &ValueKind::Duration.allowed(),
+                parse_duration,
+            )?
+            .unwrap_or(Duration::from_mins(1)),
             options: configuration.options()?,
         })
     }
@@ -142,13 +174,13 @@ fn data_bind_host(configuration: &Configuration) -> Result<IpAddr, CliError> {
 }
 
 fn data_ports(configuration: &Configuration) -> Result<RangeInclusive<u16>, CliError> {
-    let found = parsed(configuration, DATA_PORT, "a port, or a range such as 6200-6300", ports)?;
+    let found = parsed(configuration, DATA_PORT, &ValueKind::Ports.allowed(), ports)?;
     Ok(found.unwrap_or(0..=0))
 }
 
 fn bind_host(configuration: &Configuration, key: &str) -> Result<IpAddr, CliError> {
     let address = |text: &str| text.parse().ok();
-    let found = parsed(configuration, key, "an IP address of this host", address)?;
+    let found = parsed(configuration, key, &ValueKind::IpAddress.allowed(), address)?;
     Ok(found.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
 }
 
@@ -184,7 +216,7 @@ fn addresses(text: &str) -> Option<Vec<String>> {
 }
 
 fn slots(text: &str) -> Option<u32> {
-    text.parse().ok().filter(|slots| (1..=1024).contains(slots))
+    text.parse().ok().filter(|slots| (1..=SLOTS_MAX).contains(slots))
 }
 
 fn shuffle_service(text: &str) -> Option<ShuffleServiceKind> {

@@ -6,6 +6,7 @@ use clap::{ArgMatches, Args, FromArgMatches};
 use regrow_protocol::JobId;
 use regrow_runtime::{ConfigOption, KillPoint, ValueKind};
 
+use super::process_settings::SLOTS_MAX;
 use crate::run_request::DATA_DIRECTORY;
 
 /// The setting that names the data directory.
@@ -23,7 +24,8 @@ pub(crate) struct RunFlags {
     pub(crate) task_managers: Option<u32>,
     /// Slots of each task manager: how many tasks it runs at once [default: as
     /// taskmanager.numberOfTaskSlots says]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX)))]
     pub(crate) slots: Option<u32>,
     /// Kill the coordinator when so many tasks have finished (50%) or after a time (2s), to watch
     /// the job regrow; with `:panic` behind it lets it panic. Repeatable

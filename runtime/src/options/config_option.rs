@@ -37,6 +37,10 @@ pub enum ValueKind {
     },
     /// `true` or `false`.
     Flag,
+    /// A port, or a range of ports.
+    Ports,
+    /// An IP address of this host.
+    IpAddress,
     /// One of some words.
     Choice(&'static [&'static str]),
     /// Any text.
@@ -67,6 +71,8 @@ impl ValueKind {
             Self::Count { min, max: u32::MAX } => format!("a whole number, {min} or more"),
             Self::Count { min, max } => format!("a whole number from {min} to {max}"),
             Self::Flag => "`true` or `false`".to_owned(),
+            Self::Ports => "a port, or a range such as `6123-6130`".to_owned(),
+            Self::IpAddress => "an IP address of this host".to_owned(),
             Self::Choice(words) => {
                 let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
                 format!("one of {}", words.join(", "))
@@ -84,6 +90,8 @@ impl fmt::Display for ValueKind {
             Self::Size => f.write_str("size"),
             Self::Count { .. } => f.write_str("number"),
             Self::Flag => f.write_str("true or false"),
+            Self::Ports => f.write_str("port or range"),
+            Self::IpAddress => f.write_str("IP address"),
             Self::Choice(words) => f.write_str(&words.join(" or ")),
             Self::Text => f.write_str("text"),
         }
