@@ -1,8 +1,9 @@
 //! Where the event store works: on a thread of its own, because a sync may take long.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
-use regrow_store::{EventStore, StoreError};
+use regrow_runtime::StoreKind;
+use regrow_store::{EventStore, FileStore, MemoryStore, SledStore, StoreError};
 use tracing::error;
 
 use crate::effects::{Answer, panic_text};
@@ -42,6 +43,15 @@ pub(crate) fn ask<T: 'static>(
         }
         answer.give(result);
     }));
+}
+
+/// Opens the store of a kind at `path`; one in memory is always new.
+pub(crate) fn open_store(kind: StoreKind, path: &Path) -> Result<Box<dyn EventStore>, StoreError> {
+    Ok(match kind {
+        StoreKind::Sled => Box::new(SledStore::open(path)?),
+        StoreKind::File => Box::new(FileStore::open(path)?),
+        StoreKind::Memory => Box::new(MemoryStore::new()),
+    })
 }
 
 /// Makes a store, on the thread that will use it.

@@ -11,10 +11,10 @@ use std::{
 };
 
 use actix::{Actor, Addr};
-use crossbeam_channel::{Receiver, Sender, bounded, select};
+use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use regrow_protocol::{Hello, Role};
-use regrow_runtime::{Options, StoreKind};
-use regrow_store::{EventStore, FileStore, MemoryStore, SledStore, StoreError};
+use regrow_runtime::Options;
+use regrow_store::StoreError;
 use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{
@@ -31,7 +31,7 @@ use crate::{
     effects::EffectRunner,
     net::LinkLimits,
     resource_manager::ResourceManager,
-    store_runner::{OpenStore, SharedStore, StoreThread},
+    store_runner::{OpenStore, SharedStore, StoreThread, open_store},
     task::TaskFactory,
 };
 
@@ -138,7 +138,7 @@ impl JobManager {
         let (lost, losses) = bounded(1);
         let path = self.data_directory.join("store");
         let watch = LeadershipWatch { path, leadership: lock.leadership(), lost };
-        let (store, opened) = self.open_store(watch.clone())?;
+        let (store, mut opened) = self.start_store(watch.clone())?;
         let (failed, failures) = bounded(1);
         let leading = Leading::start(self, Arc::new(store), io, door, failed)?;
         news(JobManagerNews::Leads);
@@ -146,9 +146,12 @@ impl JobManager {
             select! {
                 recv(stop) -> _ => break Ok(()),
                 recv(losses) -> _ => {}
-                recv(opened) -> error => {
-                    break Err(error.map_or(ClusterError::Ended, ClusterError::Store));
-                }
+                recv(opened) -> result => match result {
+                    // Nothing more is told.
+                    Ok(Ok(())) => opened = never(),
+                    Ok(Err(error)) => break Err(ClusterError::Store(error)),
+                    Err(_) => break Err(ClusterError::Ended),
+                },
                 recv(failures) -> _ => break Err(ClusterError::Ended),
                 default(LEADERSHIP_CHECK_INTERVAL) => {}
             }
@@ -202,30 +205,21 @@ impl JobManager {
         LinkLimits::of(&self.options)
     }
 
-    /// Opens the store on its thread. The receiver hears of it if that fails.
-    fn open_store(
+    /// Opens the store on its thread. The receiver hears how that went.
+    fn start_store(
         &self,
         watch: LeadershipWatch,
-    ) -> Result<(StoreThread, Receiver<StoreError>), ClusterError> {
+    ) -> Result<(StoreThread, Receiver<Result<(), StoreError>>), ClusterError> {
         let kind = self.options.store;
         let open: OpenStore = Box::new(move || {
             watch.check()?;
-            let path = &watch.path;
-            let store: Box<dyn EventStore> = match kind {
-                StoreKind::Sled => Box::new(SledStore::open(path)?),
-                StoreKind::File => Box::new(FileStore::open(path)?),
-                StoreKind::Memory => Box::new(MemoryStore::new()),
-            };
+            let store = open_store(kind, &watch.path)?;
             Ok(Box::new(LedStore::new(store, watch)))
         });
-        let (failed, failures) = bounded(1);
-        let opened = move |opened: Result<(), StoreError>| match opened {
-            // Kept open, or the receiver would hear of its end.
-            Ok(()) => std::mem::forget(failed),
-            Err(error) => drop(failed.send(error)),
-        };
-        let store = StoreThread::start(open, opened).map_err(ClusterError::Thread)?;
-        Ok((store, failures))
+        let (told, opened) = bounded(1);
+        let tell = move |opened| drop(told.send(opened));
+        let store = StoreThread::start(open, tell).map_err(ClusterError::Thread)?;
+        Ok((store, opened))
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use regrow_protocol::{DataDirectoryId, RunId, SubmissionId, TaskFailure, WorkerId};
 use regrow_runtime::{JobSubmission, StoreKind, with_causes};
-use regrow_store::{EventStore, FileStore, MemoryStore, SledStore, StoreError};
+use regrow_store::StoreError;
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -22,7 +22,7 @@ use crate::{
     archive::Archive,
     dispatcher::{ClientUpdate, SubmitError},
     run_directory::{NotedRun, RunDirectory, RunFile, SetAside},
-    store_runner::{OpenStore, StoreThread},
+    store_runner::{OpenStore, StoreThread, open_store},
     user_code::guarded,
     worker::WorkerDirectories,
 };
@@ -121,7 +121,7 @@ impl LocalRun {
         listen: impl FnOnce(&Receiver<ClientUpdate>) -> Heard,
     ) -> Result<Heard, LaunchError> {
         let (caller, heard) = unbounded();
-        let store = open_store(beginning.kind, directory.store(), caller.clone())?;
+        let store = start_store(beginning.kind, directory.store(), caller.clone())?;
         if beginning.fresh {
             beginning.noted.write()?;
         }
@@ -247,19 +247,12 @@ fn lose_store(
 }
 
 /// Opens the store on its thread, so that it overlaps with the rest of the start.
-fn open_store(
+fn start_store(
     kind: StoreKind,
     path: PathBuf,
     caller: Sender<ClientUpdate>,
 ) -> Result<StoreThread, LaunchError> {
-    let open: OpenStore = Box::new(move || {
-        let store: Box<dyn EventStore> = match kind {
-            StoreKind::Sled => Box::new(SledStore::open(&path)?),
-            StoreKind::File => Box::new(FileStore::open(&path)?),
-            StoreKind::Memory => Box::new(MemoryStore::new()),
-        };
-        Ok(store)
-    });
+    let open: OpenStore = Box::new(move || open_store(kind, &path));
     let opened = move |opened: Result<(), _>| {
         if let Err(error) = opened {
             // A caller that is gone needs no news.
