@@ -15,7 +15,6 @@ mod store_loss;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::local_run::random_bits;
 pub use self::{
     cancel_handle::CancelHandle,
     store_loss::{StandIn, StoreLoss, StoreLossKind},
@@ -148,7 +147,7 @@ pub enum LaunchError {
         /// What is wrong with it.
         reason: String,
     },
-    /// What ended runs left cannot be told from what this one would make.
+    /// The job is refused.
     #[error("cannot start the job")]
     Submit(#[source] SubmitError),
     /// The log could not be used for too long, another process leads, or the actors of this one
@@ -161,6 +160,9 @@ pub enum LaunchError {
     /// What a dead run staged in an output directory cannot be removed.
     #[error("cannot remove what an earlier run of the job staged")]
     Staging(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The system gives no random numbers, of which ids are made.
+    #[error("cannot read random numbers from the system")]
+    Random(#[from] getrandom::Error),
     /// The workers of this process cannot be started.
     #[error("cannot start the workers")]
     Workers(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -16,6 +16,7 @@ mod net;
 mod operator_coordinator;
 mod output;
 mod panic_watch;
+mod random_bits;
 pub mod recovery_reports;
 mod refusals;
 mod resource_manager;

@@ -323,6 +323,7 @@ fn role_error(error: ClusterError) -> CliError {
     match error {
         ClusterError::Ended | ClusterError::DirectoryLost { .. } => CliError::Failed(text),
         ClusterError::Worker(_)
+        | ClusterError::Random(_)
         | ClusterError::Listen(_)
         | ClusterError::Thread(_)
         | ClusterError::Directory { .. }
@@ -346,6 +347,7 @@ pub(crate) fn client_error(error: &ClusterError) -> CliError {
         | ClusterError::DataDirectory(_)
         | ClusterError::Store(_)
         | ClusterError::Worker(_)
+        | ClusterError::Random(_)
         | ClusterError::OtherCluster { .. }
         | ClusterError::DirectoryLost { .. }
         | ClusterError::Ended => CliError::Failed(text),

@@ -17,9 +17,9 @@ use crate::{
         SubmitError, SubmitJob,
     },
     effects::EffectRunner,
-    launch::random_bits,
     net::Link,
     output::OutputCommitter,
+    random_bits::random_bits,
     task::TaskFactory,
 };
 

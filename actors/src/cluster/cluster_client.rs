@@ -14,10 +14,7 @@ use super::{
     heard_queue::Heard,
     pages::ReportPlace,
 };
-use crate::{
-    launch::{LaunchError, RunUpdate, random_bits},
-    net::Link,
-};
+use crate::{launch::RunUpdate, net::Link, random_bits::random_bits};
 
 /// A client of a cluster.
 pub struct ClusterClient {
@@ -96,11 +93,9 @@ impl ClusterClient {
         wishes: &Receiver<Wish>,
         updates: impl FnMut(FollowUpdate),
     ) -> Result<Followed, ClusterError> {
-        let bits =
-            random_bits().map_err(|error: LaunchError| ClusterError::Worker(error.into()))?;
         let submission = Submission {
             job: job.job,
-            id: SubmissionId::from_bits(bits),
+            id: SubmissionId::from_bits(random_bits()?),
             job_name: job.job_name,
             arguments: job.arguments,
             graph_hash: job.graph_hash,

@@ -41,6 +41,9 @@ pub enum ClusterError {
     /// The workers of this process cannot be started, or died.
     #[error("cannot run a worker")]
     Worker(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The system gives no random numbers, of which ids are made.
+    #[error("cannot read random numbers from the system")]
+    Random(#[from] getrandom::Error),
     /// The actors of this process died.
     #[error("the actors of this process ended; its log says why")]
     Ended,

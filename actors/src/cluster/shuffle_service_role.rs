@@ -10,7 +10,7 @@ use super::{
     ClusterError, ClusterIdentity, DataPlace, StillLooking,
     worker_process::{WorkerNews, WorkerProcess},
 };
-use crate::{launch::random_bits, task::TaskFactory, worker::WorkerDirectories};
+use crate::{random_bits::random_bits, task::TaskFactory, worker::WorkerDirectories};
 
 /// A stand-alone shuffle service, before it runs: a worker without slots, whose data directory
 /// others write.
@@ -53,9 +53,8 @@ impl ShuffleServiceRole {
         stop: &Receiver<()>,
         mut news: impl FnMut(ShuffleServiceNews),
     ) -> Result<(), ClusterError> {
-        let failed = |error: crate::launch::LaunchError| ClusterError::Worker(error.into());
-        let worker = WorkerId::from_bits(random_bits().map_err(failed)?);
-        let new = DataDirectoryId::from_bits(random_bits().map_err(failed)?);
+        let worker = WorkerId::from_bits(random_bits()?);
+        let new = DataDirectoryId::from_bits(random_bits()?);
         let directories = WorkerDirectories::keep(&self.data_directory.join("shuffle"), new)
             .map_err(ClusterError::DataDirectory)?;
         news(ShuffleServiceNews::Keeps { data_directory: directories.id() });

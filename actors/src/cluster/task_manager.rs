@@ -11,7 +11,7 @@ use super::{
     ClusterError, ClusterIdentity, DataPlace, StillLooking,
     worker_process::{WorkerNews, WorkerProcess},
 };
-use crate::{launch::random_bits, task::TaskFactory, worker::WorkerDirectories};
+use crate::{random_bits::random_bits, task::TaskFactory, worker::WorkerDirectories};
 
 /// How often a `TaskManager` looks for the shuffle service that it needs.
 const SERVICE_LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -78,11 +78,10 @@ impl TaskManager {
         stop: &Receiver<()>,
         mut news: impl FnMut(TaskManagerNews),
     ) -> Result<(), ClusterError> {
-        let failed = |error: crate::launch::LaunchError| ClusterError::Worker(error.into());
-        let worker = WorkerId::from_bits(random_bits().map_err(failed)?);
+        let worker = WorkerId::from_bits(random_bits()?);
         let opened = match self.shuffle_service {
             ShuffleServiceKind::TaskManager => {
-                let id = DataDirectoryId::from_bits(random_bits().map_err(failed)?);
+                let id = DataDirectoryId::from_bits(random_bits()?);
                 WorkerDirectories::open(&self.shuffle_directory(), &[id])
                     .map_err(ClusterError::DataDirectory)?
                     .pop()

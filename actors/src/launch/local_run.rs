@@ -1,7 +1,6 @@
 //! Runs a job with all roles in this process.
 
 use std::{
-    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -21,6 +20,7 @@ use super::{
 use crate::{
     archive::Archive,
     dispatcher::{ClientUpdate, SubmitError},
+    random_bits::random_bits,
     run_directory::{NotedRun, RunDirectory, RunFile, SetAside},
     store_runner::{OpenStore, StoreThread, open_store},
     user_code::guarded,
@@ -330,15 +330,4 @@ fn end(
         Err(LaunchError::Abandoned(reason)) if !needed => Err(LaunchError::NotAccepted(reason)),
         other => other,
     }
-}
-
-/// 128 random bits.
-pub(crate) fn random_bits() -> Result<u128, LaunchError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| LaunchError::Directory {
-        action: "read random numbers from",
-        path: PathBuf::from("the system"),
-        source: io::Error::other(error.to_string()),
-    })?;
-    Ok(u128::from_be_bytes(bytes))
 }
