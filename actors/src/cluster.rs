@@ -32,6 +32,7 @@ mod shuffle_service_role;
 mod task_manager;
 mod worker_dialer;
 mod worker_process;
+mod worker_setup;
 
 pub use self::{
     client_messages::JobSummary,
@@ -47,6 +48,7 @@ pub use self::{
     pages::{ReportPage, ReportPlace},
     shuffle_service_role::{ShuffleServiceNews, ShuffleServiceRole},
     task_manager::{ShuffleServiceKind, TaskManager, TaskManagerNews},
+    worker_setup::WorkerSetup,
 };
 pub(crate) use self::{
     client_session::JobsListed,

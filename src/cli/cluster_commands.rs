@@ -7,6 +7,7 @@ use crossbeam_channel::{Receiver, bounded, never};
 use regrow_actors::cluster::{
     ClusterClient, ClusterError, ClusterIdentity, Followed, JobManager, JobManagerNews,
     ShuffleServiceNews, ShuffleServiceRole, StillLooking, TaskManager, TaskManagerNews,
+    WorkerSetup,
 };
 use regrow_protocol::{JobId, StableHasher};
 use regrow_runtime::with_causes;
@@ -128,14 +129,9 @@ pub(crate) fn task_manager(
     let configuration = Configuration::load(&data)?;
     let settings = ProcessSettings::of(&configuration)?;
     let manager = TaskManager {
-        identity: identity(&settings, &jobs),
-        data_directory: absolute(&configuration.directory())?,
         shuffle_service: settings.shuffle_service,
-        leaders: settings.leaders,
-        data_place: data_place(&configuration)?,
         slots: settings.slots,
-        options: settings.options,
-        factory: Arc::new(ProgramFactory::new(jobs)),
+        setup: worker_setup(jobs, settings, &configuration)?,
     };
     let stop = stop_signal()?;
     let ended = manager.run(&stop, |news| match news {
@@ -161,14 +157,7 @@ pub(crate) fn shuffle_service(
 ) -> Result<(), CliError> {
     let configuration = Configuration::load(&flags.data)?;
     let settings = ProcessSettings::of(&configuration)?;
-    let service = ShuffleServiceRole {
-        identity: identity(&settings, &jobs),
-        data_directory: absolute(&configuration.directory())?,
-        leaders: settings.leaders,
-        data_place: data_place(&configuration)?,
-        options: settings.options,
-        factory: Arc::new(ProgramFactory::new(jobs)),
-    };
+    let service = ShuffleServiceRole { setup: worker_setup(jobs, settings, &configuration)? };
     let stop = stop_signal()?;
     let mut kept = None;
     let ended = service.run(&stop, |news| match news {
@@ -186,6 +175,21 @@ pub(crate) fn shuffle_service(
         }
     });
     ended.map_err(role_error)
+}
+
+fn worker_setup(
+    jobs: Jobs,
+    settings: ProcessSettings,
+    configuration: &Configuration,
+) -> Result<WorkerSetup, CliError> {
+    Ok(WorkerSetup {
+        identity: identity(&settings, &jobs),
+        data_directory: absolute(&configuration.directory())?,
+        leaders: settings.leaders,
+        data_place: data_place(configuration)?,
+        options: settings.options,
+        factory: Arc::new(ProgramFactory::new(jobs)),
+    })
 }
 
 /// `list`: all jobs that the cluster knows.

@@ -1,40 +1,28 @@
 //! The role of a `TaskManager`: runs tasks for whoever leads, and keeps what they wrote, or has a
 //! stand-alone shuffle service of its host keep it.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use crossbeam_channel::{Receiver, select};
 use regrow_protocol::{DataDirectoryId, Role, WorkerId};
-use regrow_runtime::Options;
 
 use super::{
-    ClusterError, ClusterIdentity, DataPlace, StillLooking,
+    ClusterError, StillLooking, WorkerSetup,
     worker_process::{WorkerNews, WorkerProcess},
 };
-use crate::{random_bits::random_bits, task::TaskFactory, worker::WorkerDirectories};
+use crate::{random_bits::random_bits, worker::WorkerDirectories};
 
 /// How often a `TaskManager` looks for the shuffle service that it needs.
 const SERVICE_LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A `TaskManager`, before it runs.
 pub struct TaskManager {
-    /// Which cluster it works for.
-    pub identity: ClusterIdentity,
-    /// Where it keeps partitions, or the shuffle service of its host does, and where the address of
-    /// the leader may stand.
-    pub data_directory: PathBuf,
+    /// What every worker is told.
+    pub setup: WorkerSetup,
     /// Who keeps what its tasks write.
     pub shuffle_service: ShuffleServiceKind,
-    /// `host:port` of `JobManagers`; empty to look into the data directory.
-    pub leaders: Vec<String>,
-    /// Where other hosts read its partitions.
-    pub data_place: DataPlace,
     /// How many attempts it runs at a time.
     pub slots: u32,
-    /// Settings of the process.
-    pub options: Options,
-    /// The program's jobs.
-    pub factory: Arc<dyn TaskFactory>,
 }
 
 /// Who keeps what the tasks of a `TaskManager` write.
@@ -82,7 +70,7 @@ impl TaskManager {
         let opened = match self.shuffle_service {
             ShuffleServiceKind::TaskManager => {
                 let id = DataDirectoryId::from_bits(random_bits()?);
-                WorkerDirectories::open(&self.shuffle_directory(), &[id])
+                WorkerDirectories::open(&self.setup.shuffle_directory(), &[id])
                     .map_err(ClusterError::DataDirectory)?
                     .pop()
             }
@@ -91,25 +79,16 @@ impl TaskManager {
         let Some(directories) = opened else { return Ok(()) };
         news(TaskManagerNews::Runs { slots: self.slots, data_directory: directories.id() });
         WorkerProcess {
-            identity: self.identity,
+            setup: self.setup,
             worker,
-            data_directory: self.data_directory,
-            leaders: self.leaders,
-            data_place: self.data_place,
             slots: self.slots,
             directories,
             role: Role::TaskManager,
-            options: self.options,
-            factory: self.factory,
         }
         .run(stop, |said| match said {
             WorkerNews::Listening(address) => news(TaskManagerNews::Listening(address)),
             WorkerNews::NoLeader(looking) => news(TaskManagerNews::NoLeader(looking)),
         })
-    }
-
-    fn shuffle_directory(&self) -> PathBuf {
-        self.data_directory.join("shuffle")
     }
 
     /// Waits for a shuffle service; none if `stop` spoke first.
@@ -119,7 +98,7 @@ impl TaskManager {
         stop: &Receiver<()>,
         news: &mut impl FnMut(TaskManagerNews),
     ) -> Result<Option<WorkerDirectories>, ClusterError> {
-        let directory = self.shuffle_directory();
+        let directory = self.setup.shuffle_directory();
         let mut told = false;
         loop {
             let joined =

@@ -1,11 +1,6 @@
 //! A process that is a worker: a `TaskManager`, or a stand-alone shuffle service.
 
-use std::{
-    net::SocketAddr,
-    path::PathBuf,
-    sync::{Arc, mpsc},
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::mpsc, time::Duration};
 
 use actix::{Actor, Addr, Context, Handler};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
@@ -16,7 +11,7 @@ use tokio::{runtime::Handle, sync::oneshot};
 use tracing::warn;
 
 use super::{
-    ClusterError, ClusterIdentity, DataPlace, StillLooking,
+    ClusterError, ClusterIdentity, StillLooking, WorkerSetup,
     data_port::{DataPort, DataPortConfig},
     dialer::DialerConfig,
     io_thread::IoThread,
@@ -27,7 +22,6 @@ use crate::{
     actor_thread::spawn_actor_thread,
     net::LinkLimits,
     runner::RunnerKind,
-    task::TaskFactory,
     task_executor::{LeaveWorker, StopWorker},
     watch::Terminated,
     worker::{SpawnedWorker, WorkerConfig, WorkerDirectories, spawn_worker},
@@ -49,26 +43,15 @@ pub(crate) enum WorkerNews {
 
 /// A worker, before it runs.
 pub(crate) struct WorkerProcess {
-    /// Which cluster it works for.
-    pub(crate) identity: ClusterIdentity,
+    pub(crate) setup: WorkerSetup,
     /// This life of it.
     pub(crate) worker: WorkerId,
-    /// Where the address of the leader may stand.
-    pub(crate) data_directory: PathBuf,
-    /// `host:port` of `JobManagers`; empty to look into the data directory.
-    pub(crate) leaders: Vec<String>,
-    /// Where other hosts read its partitions.
-    pub(crate) data_place: DataPlace,
     /// How many attempts it runs at a time.
     pub(crate) slots: u32,
     /// Where its files are.
     pub(crate) directories: WorkerDirectories,
     /// What it says it is.
     pub(crate) role: fn(WorkerDescription) -> Role,
-    /// Settings of the process.
-    pub(crate) options: Options,
-    /// The program's jobs.
-    pub(crate) factory: Arc<dyn TaskFactory>,
 }
 
 impl WorkerProcess {
@@ -87,7 +70,7 @@ impl WorkerProcess {
         let (halt, halted) = oneshot::channel::<()>();
         let (started, starts) = mpsc::channel();
         let handle = io.handle().clone();
-        let drain = self.options.drain_timeout;
+        let drain = self.setup.options.drain_timeout;
         let work = async move {
             let Started { worker, link, port } =
                 match self.start(handle, no_leader, Watcher { died }) {
@@ -145,11 +128,11 @@ impl WorkerProcess {
             shuffle_address: None,
             keeper: self.directories.keeper(),
         };
-        let limits = LinkLimits::of(&self.options);
+        let limits = LinkLimits::of(&self.setup.options);
         let port = DataPort::open(
             DataPortConfig {
-                place: self.data_place.clone(),
-                identity: self.identity.clone(),
+                place: self.setup.data_place.clone(),
+                identity: self.setup.identity.clone(),
                 limits,
                 worker: description,
                 role: self.role,
@@ -173,12 +156,13 @@ impl WorkerProcess {
             slots: self.slots,
             sharing: port.sharing(self.reads()),
             timeouts: WorkerTimeouts {
-                reconnect_grace: self.options.reconnect_grace,
-                registration_timeout: (self.options.registration_timeout != Options::UNLIMITED)
-                    .then_some(self.options.registration_timeout),
+                reconnect_grace: self.setup.options.reconnect_grace,
+                registration_timeout: (self.setup.options.registration_timeout
+                    != Options::UNLIMITED)
+                    .then_some(self.setup.options.registration_timeout),
             },
             directories: self.directories,
-            factory: self.factory,
+            factory: self.setup.factory,
             runner: RunnerKind::SlotThreads,
             master: link.clone().recipient(),
             watcher: watcher.start().recipient(),
@@ -194,20 +178,20 @@ impl WorkerProcess {
 
     /// How inputs of other hosts are read.
     fn reads(&self) -> RemoteReads {
-        let ClusterIdentity { cluster_id, registry } = self.identity.clone();
+        let ClusterIdentity { cluster_id, registry } = self.setup.identity.clone();
         RemoteReads {
             hello: Hello::new(cluster_id, Some(registry), Role::PartitionReader),
-            grace: self.options.reconnect_grace,
-            silence_timeout: self.options.heartbeat_timeout,
+            grace: self.setup.options.reconnect_grace,
+            silence_timeout: self.setup.options.heartbeat_timeout,
         }
     }
 
     fn dialer(&self, worker: WorkerDescription) -> DialerConfig {
-        let ClusterIdentity { cluster_id, registry } = self.identity.clone();
+        let ClusterIdentity { cluster_id, registry } = self.setup.identity.clone();
         DialerConfig {
-            places: LeaderPlaces::of(self.leaders.clone(), self.data_directory.clone()),
+            places: LeaderPlaces::of(self.setup.leaders.clone(), self.setup.data_directory.clone()),
             hello: Hello::new(cluster_id, Some(registry), (self.role)(worker)),
-            limits: LinkLimits::of(&self.options),
+            limits: LinkLimits::of(&self.setup.options),
             backoff_max: BACKOFF_MAX,
             random: Box::new(|| getrandom::u32().unwrap_or_default()),
         }
