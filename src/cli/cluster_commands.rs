@@ -142,7 +142,7 @@ pub(crate) fn task_manager(
         )),
         TaskManagerNews::Listening(address) => console.say(&format!("listening on {address}")),
         TaskManagerNews::NoLeader(looking) => console.say(&looking.to_string()),
-        TaskManagerNews::Runs { slots, data_directory: _ } => {
+        TaskManagerNews::Runs { slots } => {
             console.say(&format!("running tasks on {slots} slots"));
         }
     });

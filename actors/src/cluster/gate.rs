@@ -10,9 +10,9 @@ use std::{
     time::Duration,
 };
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, Recipient};
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use regrow_protocol::{
-    FromWorker, Hello, PartitionKeeper, Role, ToJobMaster, WorkerDescription, WorkerId, decode,
+    FromWorker, Hello, PartitionKeeper, Role, WorkerDescription, WorkerId, decode,
 };
 use regrow_runtime::with_causes;
 use tokio::runtime::Handle;
@@ -27,7 +27,7 @@ use super::{
 use crate::{
     dispatcher::Dispatcher,
     effects::EffectRunner,
-    gateway::{Gateway, Post, WorkerConnected, WorkerReplaced},
+    gateway::{Post, WorkerConnected, WorkerReplaced},
     net::{LinkEnd, LinkLimits, link},
     task::TaskFactory,
     watch::Terminated,
@@ -52,14 +52,7 @@ pub(crate) struct GateConfig {
     pub(crate) hello: Hello,
     /// Where sockets are read and written.
     pub(crate) io: Handle,
-    /// Where reports go.
-    pub(crate) reports: Gateway<ToJobMaster>,
-    pub(crate) connected: Recipient<WorkerConnected>,
-    pub(crate) disconnected: Recipient<WorkerDisconnected>,
-    pub(crate) replaced: Recipient<WorkerReplaced>,
-    pub(crate) leaving: Recipient<WorkerLeaving>,
-    pub(crate) gone: Recipient<Terminated<WorkerId>>,
-    /// Whom clients ask.
+    /// Who hears of workers and what they say, and whom clients ask.
     pub(crate) dispatcher: Addr<Dispatcher>,
     pub(crate) factory: Arc<dyn TaskFactory>,
     /// Where blocking work for clients runs.
@@ -160,18 +153,16 @@ impl Gate {
         }
         let actor = RemoteWorker::new(worker, link).start();
         // Before anything that it says.
-        self.config.connected.do_send(WorkerConnected {
+        self.config.dispatcher.do_send(WorkerConnected {
             worker: description,
             task_executor: actor.clone().recipient(),
             shuffle_service: actor.clone().recipient(),
         });
-        let (reports, this) = (self.config.reports.clone(), ctx.address());
-        let told = self.config.leaving.clone();
+        let (dispatcher, this) = (self.config.dispatcher.clone(), ctx.address());
         let heard = Arc::new(AtomicBool::new(true));
         let counts = Arc::clone(&heard);
         self.config.io.spawn(async move {
-            let leaving = || told.do_send(WorkerLeaving(worker));
-            let hear = |frame: &[u8]| hear_worker(frame, &counts, &reports, leaving);
+            let hear = |frame: &[u8]| hear_worker(frame, worker, &counts, &dispatcher);
             let end = task.run(caller.stream, caller.read, hear).await;
             drop(caller.permit);
             this.do_send(ConnectionEnded { worker, connection, end });
@@ -213,7 +204,7 @@ impl Gate {
         if let Some((&worker, _)) = former {
             self.workers.remove(&worker);
             info!(%worker, %by, "a new process keeps the directory of a worker");
-            self.config.replaced.do_send(WorkerReplaced { worker, data_directory, by });
+            self.config.dispatcher.do_send(WorkerReplaced { worker, data_directory, by });
         }
     }
 
@@ -221,7 +212,7 @@ impl Gate {
     fn forget(&mut self, worker: WorkerId) {
         if self.workers.remove(&worker).is_some() {
             info!(%worker, "a worker is gone");
-            self.config.gone.do_send(Terminated(worker));
+            self.config.dispatcher.do_send(Terminated(worker));
         }
     }
 }
@@ -229,16 +220,16 @@ impl Gate {
 /// Passes on what a worker says, if its connection still counts.
 fn hear_worker(
     frame: &[u8],
+    worker: WorkerId,
     counts: &AtomicBool,
-    reports: &Gateway<ToJobMaster>,
-    leaving: impl FnOnce(),
+    dispatcher: &Addr<Dispatcher>,
 ) -> Result<(), String> {
     if !counts.load(Ordering::Acquire) {
         return Err("it has connected again".to_owned());
     }
     match decode(frame).map_err(|error| with_causes(&error))? {
-        FromWorker::JobMaster(envelope) => reports.do_send(Post(envelope)),
-        FromWorker::Leaving => leaving(),
+        FromWorker::JobMaster(envelope) => dispatcher.do_send(Post(envelope)),
+        FromWorker::Leaving => dispatcher.do_send(WorkerLeaving(worker)),
     }
     Ok(())
 }
@@ -303,7 +294,7 @@ impl Handler<ConnectionEnded> for Gate {
         info!(%worker, end = %with_causes(&end), "the connection of a worker ended");
         present.open = false;
         present.actor.do_send(LinkClosed);
-        self.config.disconnected.do_send(WorkerDisconnected(worker));
+        self.config.dispatcher.do_send(WorkerDisconnected(worker));
         ctx.run_later(self.config.reconnect_grace, move |gate, _| {
             let away = |present: &Present| present.connection == connection && !present.open;
             if gate.workers.get(&worker).is_some_and(away) {

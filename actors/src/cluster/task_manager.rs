@@ -51,8 +51,6 @@ pub enum TaskManagerNews {
     Runs {
         /// How many at a time.
         slots: u32,
-        /// The data directory of their outputs.
-        data_directory: DataDirectoryId,
     },
 }
 
@@ -77,7 +75,7 @@ impl TaskManager {
             ShuffleServiceKind::StandAlone => self.find_service(worker, stop, &mut news)?,
         };
         let Some(directories) = opened else { return Ok(()) };
-        news(TaskManagerNews::Runs { slots: self.slots, data_directory: directories.id() });
+        news(TaskManagerNews::Runs { slots: self.slots });
         WorkerProcess {
             setup: self.setup,
             worker,
