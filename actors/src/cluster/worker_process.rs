@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::mpsc, time::Duration};
 use actix::{Actor, Addr, Context, Handler};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use regrow_protocol::{Hello, Role, WorkerDescription, WorkerId};
-use regrow_runtime::{Options, WorkerTimeouts};
+use regrow_runtime::WorkerTimeouts;
 use regrow_shuffle::RemoteReads;
 use tokio::{runtime::Handle, sync::oneshot};
 use tracing::warn;
@@ -26,9 +26,6 @@ use crate::{
     watch::Terminated,
     worker::{SpawnedWorker, WorkerConfig, WorkerDirectories, spawn_worker},
 };
-
-/// How long the end of a process waits for user code that does not look at its cancel flag.
-const USER_CODE_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Longest wait between two looks for the leader.
 const BACKOFF_MAX: Duration = Duration::from_millis(250);
@@ -109,8 +106,8 @@ impl WorkerProcess {
         if thread.join().is_err() {
             warn!("the thread of the actors panicked");
         }
-        if threads_ended.is_some_and(|threads| !threads.wait(USER_CODE_END_TIMEOUT)) {
-            warn!("a task does not look at its cancel flag; it is left behind");
+        if let Some(threads) = threads_ended {
+            threads.wait_at_end();
         }
         ended
     }
@@ -155,12 +152,7 @@ impl WorkerProcess {
             worker: self.worker,
             slots: self.slots,
             sharing: port.sharing(self.reads()),
-            timeouts: WorkerTimeouts {
-                reconnect_grace: self.setup.options.reconnect_grace,
-                registration_timeout: (self.setup.options.registration_timeout
-                    != Options::UNLIMITED)
-                    .then_some(self.setup.options.registration_timeout),
-            },
+            timeouts: WorkerTimeouts::of(&self.setup.options),
             directories: self.directories,
             factory: self.setup.factory,
             runner: RunnerKind::SlotThreads,

@@ -5,7 +5,6 @@ use std::{
     path::PathBuf,
     sync::{Arc, mpsc},
     thread::JoinHandle,
-    time::Duration,
 };
 
 use actix::Actor;
@@ -31,9 +30,6 @@ use crate::{
     task_executor::{StopWorker, TaskExecutor},
     worker::{Sharing, WorkerConfig, WorkerDirectories, WorkerError, spawn_worker},
 };
-
-/// How long the end of a run waits for user code that does not look at its cancel flag.
-const USER_CODE_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// All that the actors of a local run need.
 pub(super) struct LocalSystemConfig {
@@ -88,11 +84,7 @@ impl Drop for LocalSystem {
         {
             warn!("the thread of the actors panicked");
         }
-        for ended in &self.threads_ended {
-            if !ended.wait(USER_CODE_END_TIMEOUT) {
-                warn!("a task does not look at its cancel flag; it is left behind");
-            }
-        }
+        self.threads_ended.iter().for_each(ThreadsEnded::wait_at_end);
     }
 }
 
@@ -134,10 +126,7 @@ fn start_actors(config: LocalSystemConfig) -> Result<Workers, WorkerError> {
     }
     .start();
     client.do_send(Meet(dispatcher.clone()));
-    let timeouts = WorkerTimeouts {
-        reconnect_grace: config.options.reconnect_grace,
-        registration_timeout: Some(config.options.registration_timeout),
-    };
+    let timeouts = WorkerTimeouts::of(&config.options);
     let mut workers = Workers { executors: Vec::new(), threads_ended: Vec::new() };
     for (worker, directories) in config.workers {
         let spawned = spawn_worker(WorkerConfig {

@@ -15,6 +15,7 @@ use actix::Recipient;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded, unbounded};
 use regrow_protocol::{ExecutionAttemptId, FinishRecord, Split, TaskDeployment, TaskFailure};
 use tokio::time::Instant;
+use tracing::warn;
 
 use super::{
     Equipment, Runner, RunnerEvent, Signal,
@@ -22,6 +23,9 @@ use super::{
     tell_end,
 };
 use crate::actor_thread::{LOOK_BEFORE_SLEEP, note_told};
+
+/// How long the end of a process waits for user code that does not look at its cancel flag.
+const USER_CODE_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs attempts on long-lived threads, one per slot, each started when it is first needed. They
 /// end when the runner is dropped and their task returned.
@@ -209,5 +213,13 @@ impl ThreadsEnded {
     /// the thread of an actor.
     pub fn wait(&self, timeout: Duration) -> bool {
         matches!(self.0.recv_timeout(timeout), Err(RecvTimeoutError::Disconnected))
+    }
+
+    /// Waits for user code at the end of a process, and leaves behind what does not look at its
+    /// cancel flag.
+    pub(crate) fn wait_at_end(&self) {
+        if !self.wait(USER_CODE_END_TIMEOUT) {
+            warn!("a task does not look at its cancel flag; it is left behind");
+        }
     }
 }
