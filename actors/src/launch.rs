@@ -163,6 +163,9 @@ pub enum LaunchError {
     /// The system gives no random numbers, of which ids are made.
     #[error("cannot read random numbers from the system")]
     Random(#[from] getrandom::Error),
+    /// The system refuses a thread.
+    #[error("cannot start a thread; allow more threads to this user")]
+    Thread(#[source] std::io::Error),
     /// The workers of this process cannot be started.
     #[error("cannot start the workers")]
     Workers(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -15,8 +15,7 @@ use super::{
     store_work::{self, OpenedLog, StoreFailure},
 };
 use crate::{
-    cluster::DialWorkers,
-    cluster::WorkerLeaving,
+    cluster::{DialWorkers, WorkerLeaving},
     event_writer::{LogUpdate, Recording},
     job_master::{
         Beginning, CancelJob, JobMaster, JobMasterConfig, KillMaster, LifeEnd, LifeEnded, LifeNews,

@@ -82,6 +82,11 @@ fn healed<T>(
     }
 }
 
+/// Opens a handle afresh that another writer's failure poisoned: before work that is tried once.
+fn heal(store: &mut dyn EventStore) -> Result<(), StoreError> {
+    healed(store, |store| store.keys(Table::Results)).map(drop)
+}
+
 /// Decides about `submission` in the leadership `term`; without one, the next is claimed, above all
 /// that were noted for the run. `obstacle` is why it may not begin a run, if it may not.
 pub(super) fn admit(
@@ -184,8 +189,7 @@ pub(super) fn open_log(
     output: &OutputCommitter,
 ) -> Result<OpenedLog, StoreFailure> {
     let began = Instant::now();
-    // Another writer's failure is not this one's: a handle that it poisoned is opened afresh.
-    healed(store, |store| store.keys(Table::Results))?;
+    heal(store)?;
     let log = store.open_log(submission.run, epoch)?;
     let mut read = read(&log);
     let size = size(&log, &read);
@@ -269,8 +273,7 @@ pub(super) fn conclude(
     submission: &JobSubmission,
     outcome: &JobOutcome,
 ) -> Result<(), String> {
-    // Another writer's failure is not this one's: a handle that it poisoned is opened afresh.
-    healed(store, |store| store.keys(Table::Results)).map_err(|error| with_causes(&error))?;
+    heal(store).map_err(|error| with_causes(&error))?;
     store_result(store, submission, outcome).map_err(|error| with_causes(&error))?;
     let log = store.read_log(submission.run).map_err(|error| with_causes(&error))?;
     let batches: Vec<Vec<u8>> = log.batches.into_iter().map(|batch| batch.bytes).collect();

@@ -259,7 +259,7 @@ fn start_store(
             drop(caller.send(ClientUpdate::Refused(SubmitError::Store(error))));
         }
     };
-    StoreThread::start(open, opened).map_err(|source| LaunchError::Workers(source.into()))
+    StoreThread::start(open, opened).map_err(LaunchError::Thread)
 }
 
 /// Hears the updates until the last.

@@ -1,7 +1,6 @@
 //! The threads of a local run: one for all actors, one for the store.
 
 use std::{
-    io,
     path::PathBuf,
     sync::{Arc, mpsc},
     thread::JoinHandle,
@@ -64,9 +63,9 @@ impl LocalSystem {
     pub(super) fn start(config: LocalSystemConfig) -> Result<Self, LaunchError> {
         let (stop, stopped) = oneshot::channel();
         let (sender, started) = mpsc::channel();
-        let refused = |source: io::Error| LaunchError::Workers(source.into());
-        let thread = spawn_actor_thread(move || serve(config, sender, stopped)).map_err(refused)?;
-        let ended = || refused(io::Error::other("the thread of the actors ended"));
+        let thread = spawn_actor_thread(move || serve(config, sender, stopped))
+            .map_err(LaunchError::Thread)?;
+        let ended = || LaunchError::Workers("the thread of the actors ended".into());
         let workers = started.recv().map_err(|_| ended())?;
         let threads_ended = workers.map_err(|error| LaunchError::Workers(error.into()))?;
         Ok(Self { stop: Some(stop), thread: Some(thread), threads_ended })
