@@ -1,7 +1,6 @@
 //! Runs jobs from within a program, without the command line.
 
 use std::{
-    num::NonZero,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -21,8 +20,8 @@ use crate::{
     program_factory::ProgramFactory,
     run_error::RunError,
     run_request::{
-        absolute, check_output, data_directory_default, random_job, recorded_arguments,
-        working_directory,
+        SLOTS_MAX, TASK_MANAGERS_MAX, absolute, check_output, data_directory_default, random_job,
+        recorded_arguments, slots_default, working_directory,
     },
 };
 
@@ -71,11 +70,10 @@ pub struct LocalRunner<'a> {
 /// # }
 /// ```
 pub fn local<'a>() -> LocalRunner<'a> {
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     LocalRunner {
         data_directory: data_directory_default(),
         task_managers: 1,
-        slots: u32::try_from(cores).unwrap_or(1),
+        slots: slots_default(),
         settings: Vec::new(),
         job_id: None,
         ledger: None,
@@ -198,8 +196,8 @@ impl<'a> LocalRunner<'a> {
             settings: options.to_settings(),
             options,
             data_directory,
-            task_managers: at_least_one("task managers", self.task_managers)?,
-            slots: at_least_one("slots", self.slots)?,
+            task_managers: possible("task managers", self.task_managers, TASK_MANAGERS_MAX)?,
+            slots: possible("slots", self.slots, SLOTS_MAX)?,
             kills,
             factory,
         };
@@ -221,11 +219,9 @@ where
     text.parse().map_err(|error| RunError::Refused(with_causes(&error)))
 }
 
-fn at_least_one(what: &str, count: u32) -> Result<u32, RunError> {
-    /// As many as the command line takes.
-    const MOST: u32 = 1024;
-    if (1..=MOST).contains(&count) {
+fn possible(what: &str, count: u32, most: u32) -> Result<u32, RunError> {
+    if (1..=most).contains(&count) {
         return Ok(count);
     }
-    Err(RunError::Refused(format!("a run with {count} {what} is not possible: use 1 to {MOST}")))
+    Err(RunError::Refused(format!("a run with {count} {what} is not possible: use 1 to {most}")))
 }

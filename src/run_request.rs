@@ -4,6 +4,7 @@ mod output_check;
 
 use std::{
     io,
+    num::NonZero,
     path::{Path, PathBuf},
 };
 
@@ -20,6 +21,12 @@ use crate::{job_arguments::JobArguments, registered_job::RegisteredJob};
 
 /// Where runs are kept unless told.
 pub(crate) const DATA_DIRECTORY: &str = ".regrow";
+
+/// The most task managers of a run in one process.
+pub(crate) const TASK_MANAGERS_MAX: u32 = 1024;
+
+/// The most tasks that a task manager runs at once.
+pub(crate) const SLOTS_MAX: u32 = 1024;
 
 /// Why a run is refused before anything of it is there: what must change.
 #[derive(Debug, PartialEq, Eq, Error)]
@@ -75,6 +82,12 @@ pub(crate) fn random_job() -> Result<JobId, Refusal> {
     getrandom::fill(&mut bits)
         .map_err(|error| Refusal(format!("cannot get random bits: {error}")))?;
     Ok(JobId::from_bits(u128::from_le_bytes(bits)))
+}
+
+/// How many tasks a task manager runs at once unless told.
+pub(crate) fn slots_default() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    u32::try_from(cores).unwrap_or(1)
 }
 
 /// Where runs are kept unless told.

@@ -24,11 +24,15 @@ use super::{
     error::CliError,
     followed::{Follower, report},
     job_summary_text::{json_line, lines, text},
-    process_settings::{ProcessSettings, SLOTS, SLOTS_MAX, data_place},
+    process_settings::{ProcessSettings, SLOTS, data_place},
     run_flags::DataFlags,
     stored_jobs,
 };
-use crate::{jobs::Jobs, program_factory::ProgramFactory, run_request::absolute};
+use crate::{
+    jobs::Jobs,
+    program_factory::ProgramFactory,
+    run_request::{SLOTS_MAX, absolute},
+};
 
 /// The flags of a role.
 #[derive(Clone, Debug, Args)]

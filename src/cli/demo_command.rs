@@ -12,16 +12,13 @@ use regrow_actors::launch::LocalRun;
 use regrow_runtime::{Fate, KillHow, KillPoint, KillWhen, Options, RecoveryReport, with_causes};
 use serde_json::json;
 
-use super::{
-    console::Console, error::CliError, generate_command, launcher, launcher::Launched,
-    process_settings::SLOTS_MAX,
-};
+use super::{console::Console, error::CliError, generate_command, launcher, launcher::Launched};
 use crate::{
     byte_count::ByteCount,
     job_arguments::JobArguments,
     jobs::{Jobs, word_count::WordCount},
     program_factory::ProgramFactory,
-    run_request::random_job,
+    run_request::{SLOTS_MAX, random_job},
 };
 
 /// Tasks that read the text: many more than slots, so that some are done when the kill comes.

@@ -2,7 +2,6 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, ToSocketAddrs as _},
-    num::NonZero,
     ops::RangeInclusive,
     time::Duration,
 };
@@ -11,12 +10,10 @@ use regrow_actors::cluster::{DataPlace, ShuffleServiceKind};
 use regrow_runtime::{ConfigOption, Options, ValueKind, parse_duration};
 
 use super::{configuration::Configuration, error::CliError, run_flags::data_directory_option};
+use crate::run_request::{SLOTS_MAX, slots_default};
 
 /// The setting that says how many tasks a `TaskManager` runs at once.
 pub(crate) const SLOTS: &str = "taskmanager.numberOfTaskSlots";
-
-/// The most tasks that a `TaskManager` runs at once.
-pub(crate) const SLOTS_MAX: u32 = 1024;
 
 const SLOTS_KIND: ValueKind = ValueKind::Count { min: 1, max: SLOTS_MAX };
 
@@ -138,7 +135,7 @@ impl ProcessSettings {
             leaders: parsed(configuration, ADDRESSES, "host:port,host:port", addresses)?
                 .unwrap_or_default(),
             slots: parsed(configuration, SLOTS, &SLOTS_KIND.allowed(), slots)?
-                .unwrap_or_else(cores),
+                .unwrap_or_else(slots_default),
             shuffle_service: parsed(
                 configuration,
                 SHUFFLE_SERVICE,
@@ -225,11 +222,6 @@ fn shuffle_service(text: &str) -> Option<ShuffleServiceKind> {
         "stand-alone" => Some(ShuffleServiceKind::StandAlone),
         _ => None,
     }
-}
-
-fn cores() -> u32 {
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    u32::try_from(cores).unwrap_or(1)
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@ use clap::{ArgMatches, Args, FromArgMatches};
 use regrow_protocol::JobId;
 use regrow_runtime::{ConfigOption, KillPoint, ValueKind};
 
-use super::process_settings::SLOTS_MAX;
-use crate::run_request::DATA_DIRECTORY;
+use crate::run_request::{DATA_DIRECTORY, SLOTS_MAX, TASK_MANAGERS_MAX};
 
 /// The setting that names the data directory.
 pub(crate) const DATA_DIRECTORY_KEY: &str = "regrow.data-dir";
@@ -20,7 +19,8 @@ pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) data: DataFlags,
     /// Number of task managers
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(TASK_MANAGERS_MAX)))]
     pub(crate) task_managers: Option<u32>,
     /// Slots of each task manager: how many tasks it runs at once [default: as
     /// taskmanager.numberOfTaskSlots says]
