@@ -21,7 +21,7 @@ fn shuffle_service(sandbox: &Sandbox, flags: &str) -> Running {
 /// Starts a job of two stages and a last task.
 fn submit(sandbox: &Sandbox, flags: &str) -> Running {
     sandbox.start(&format!(
-        "submit stages --stage 8x200ms --stage 6x200ms --stage 1x0s --bytes 20kb --ledger ledger \
+        "submit stages --stage 8x400ms --stage 6x400ms --stage 1x0s --bytes 20kb --ledger ledger \
          --job-id J {DATA} {flags}"
     ))
 }
