@@ -89,7 +89,7 @@ pub(super) struct FinishTableWriter {
     table: FinishTable,
     expected: Expected,
     workers: BTreeMap<(WorkerId, DataDirectoryId), u64>,
-    /// Per [`FinishKind::key`], the newest.
+    /// Per [`finish_kind::key`], the newest.
     kinds: BTreeMap<finish_kind::Key, u64>,
     newest_worker: Option<((WorkerId, DataDirectoryId), u64)>,
     newest_kind: u64,
