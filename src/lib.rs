@@ -62,6 +62,7 @@ mod sinks;
 mod sort;
 mod sources;
 mod spill;
+mod split_mix;
 #[cfg(test)]
 mod test_context;
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::split_mix::{STEP, mix};
+
 /// Bytes of a record.
 pub(crate) const RECORD_BYTES: usize = 100;
 
@@ -31,7 +33,7 @@ fn record(seed: u64, number: u64) -> [u8; RECORD_BYTES] {
     let mut record = [b' '; RECORD_BYTES];
     let (key, rest) = record.split_at_mut(KEY_BYTES);
     let (digits, filler) = rest.split_at_mut(36);
-    let mut random = mix(seed ^ number.wrapping_mul(0xa24b_aed4_963e_e407));
+    let mut random = mix((seed ^ number.wrapping_mul(0xa24b_aed4_963e_e407)).wrapping_add(STEP));
     for byte in key {
         *byte = letter(random);
         random >>= 6;
@@ -50,14 +52,6 @@ fn record(seed: u64, number: u64) -> [u8; RECORD_BYTES] {
 
 fn letter(number: u64) -> u8 {
     LETTERS[(number & 63) as usize]
-}
-
-/// `SplitMix64`.
-fn mix(state: u64) -> u64 {
-    let mut value = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }
 
 #[cfg(test)]

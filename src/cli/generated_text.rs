@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::split_mix::{STEP, mix};
+
 /// The text from which lines are taken; see `examples/data/README.md`.
 const SOURCE: &str = include_str!("../../examples/data/king_james_bible.txt");
 
@@ -36,13 +38,9 @@ impl GeneratedText {
         Ok(())
     }
 
-    /// `SplitMix64`.
     fn random(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.state;
-        value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ value >> 31
+        self.state = self.state.wrapping_add(STEP);
+        mix(self.state)
     }
 }
 

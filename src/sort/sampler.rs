@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::split_mix::{STEP, mix};
+
 /// Samples that an attempt takes at most: with those of all attempts, enough to cut a thousand
 /// ranges, and little beside the records.
 const SAMPLES_MAX: usize = 8192;
@@ -56,8 +58,8 @@ impl Sampler {
     /// Looks at the next record; `place` makes its place if it is taken.
     #[inline]
     pub(super) fn offer<E>(&mut self, place: impl FnOnce() -> Result<Place, E>) -> Result<(), E> {
-        let lot = mix(self.records);
         self.records += 1;
+        let lot = mix(self.records.wrapping_mul(STEP));
         if lot.trailing_zeros() >= self.halvings {
             self.take(lot, place()?);
         }
@@ -78,15 +80,6 @@ impl Sampler {
         let weight = 1_u64 << self.halvings.min(63);
         self.samples.into_iter().map(move |(_, place)| Sample { place, weight })
     }
-}
-
-/// The output function of `SplitMix64`.
-#[inline]
-fn mix(number: u64) -> u64 {
-    let mut value = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }
 
 #[cfg(test)]

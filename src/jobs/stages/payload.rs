@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use crate::split_mix::mix;
+
 /// Bytes of a block without its header at most.
 const BLOCK_BYTES: u64 = 64 << 10;
 
@@ -175,13 +177,6 @@ fn share(bytes: u64, subpartitions: u32, subpartition: u32) -> u64 {
 /// Block counts and sizes are far below 2^32: a payload ends at 256 TiB.
 fn narrow(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
-}
-
-/// The finalizer of `SplitMix64`.
-fn mix(value: u64) -> u64 {
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }
 
 #[cfg(test)]
