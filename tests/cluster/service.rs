@@ -33,6 +33,24 @@ fn assert_each_ran_once(sandbox: &Sandbox) {
     wait_until_clean(sandbox);
 }
 
+/// Halts workers at a moment when one of them runs a task: what kills them then finds them at work.
+fn halt_at_work(sandbox: &Sandbox, workers: &[Running]) {
+    let signal = |name| {
+        for worker in workers {
+            worker.signal(name);
+        }
+    };
+    sandbox.wait_until("a halted worker runs a task", |sandbox| {
+        signal("STOP");
+        let ledger = sandbox.ledger("ledger");
+        let is_at_work = count(&ledger, "start") > count(&ledger, "end");
+        if !is_at_work {
+            signal("CONT");
+        }
+        is_at_work
+    });
+}
+
 #[test]
 fn no_finished_task_runs_again_when_all_task_managers_die_with_the_job_manager() {
     let sandbox = Sandbox::new();
@@ -47,6 +65,7 @@ fn no_finished_task_runs_again_when_all_task_managers_die_with_the_job_manager()
     let service = shuffle_service(&sandbox, "");
     for (stage, starts) in [(0, 6), (1, 4)] {
         sandbox.wait_for_starts("ledger", stage, starts);
+        halt_at_work(&sandbox, &workers);
         master.kill();
         workers.drain(..).for_each(Running::kill);
         workers.extend(task_managers(&sandbox, 2, WRITER));
