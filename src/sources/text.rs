@@ -29,7 +29,7 @@ impl Environment {
     /// Reads text, as lines without their ends (`\n` or `\r\n`): a file, all files of a directory
     /// (without those whose name begins with `.` or `_`), or the files that match a pattern like
     /// `logs/2024-*/part-*.txt` or `logs/**/*.txt`, sorted by path. A file whose name ends in `.gz`
-    /// is decompressed, by one task.
+    /// is decompressed, by one task. A byte order mark at the start of a file is dropped.
     ///
     /// A line that is not valid UTF-8 fails the job, with the file and the offset. So does a file
     /// that changes or vanishes between its listing and its reading.

@@ -5,6 +5,9 @@ use crate::sources::{file_input::FileInput, file_range::FileRange, read_error::R
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 256 << 10;
 
+/// What some programs write in front of a text: the byte order mark of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Reads the lines that start within a range: a line that goes on beyond its end is read whole, one
 /// that began before its start is left to the range before.
 pub(crate) struct LineReader {
@@ -45,7 +48,7 @@ impl LineReader {
     }
 
     /// The next lines, whole, each with its line feed except perhaps the last one of the file; none
-    /// at the end.
+    /// at the end. A byte order mark at the start of the file is no part of its first line.
     pub(super) fn next_lines(&mut self) -> Result<Option<&str>, ReadError> {
         self.forget(self.given);
         self.given = 0;
@@ -110,9 +113,11 @@ impl LineReader {
 
     fn give(&mut self, length: usize) -> Result<&str, ReadError> {
         self.given = length;
-        std::str::from_utf8(&self.buffer[..length]).map_err(|error| ReadError::NotUtf8 {
+        let is_start = self.position == 0 && self.buffer.starts_with(BYTE_ORDER_MARK);
+        let start = if is_start { BYTE_ORDER_MARK.len() } else { 0 };
+        std::str::from_utf8(&self.buffer[start..length]).map_err(|error| ReadError::NotUtf8 {
             path: self.input.path().to_owned(),
-            offset: self.position + error.valid_up_to() as u64,
+            offset: self.position + (start + error.valid_up_to()) as u64,
         })
     }
 
@@ -185,6 +190,27 @@ mod tests {
             }
             prop_assert_eq!(joined, text);
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_dropped_at_the_start_of_a_file_alone() {
+        let text = "\u{feff}a \u{feff}b\n\u{feff}c\n";
+        let file = Text::new(text.as_bytes());
+        let length = text.len() as u64;
+        for split_bytes in 1..=length {
+            let lines: String = (0..length.div_ceil(split_bytes))
+                .map(|split| split * split_bytes)
+                .map(|start| file.read(start, length.min(start + split_bytes)).unwrap())
+                .collect();
+            assert_eq!(lines, "a \u{feff}b\n\u{feff}c\n", "splits of {split_bytes} bytes");
+        }
+        for (text, expected) in
+            [("\u{feff}", ""), ("\u{feff}\na", "\na"), ("\u{feff}\u{feff}", "\u{feff}")]
+        {
+            assert_eq!(read(text.as_bytes(), 0, text.len() as u64).unwrap(), expected);
+        }
+        let error = read(b"\xef\xbb\xbfa\xff\n", 0, 6).unwrap_err();
+        assert!(matches!(error, ReadError::NotUtf8 { offset: 4, .. }), "{error}");
     }
 
     #[test]

@@ -40,6 +40,16 @@ fn plain_and_compressed_files_are_read_alike() {
 }
 
 #[test]
+fn a_byte_order_mark_belongs_to_no_word() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a.txt"), "\u{feff}a b").unwrap();
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all("\u{feff}c\n\u{feff}d".as_bytes()).unwrap();
+    fs::write(directory.path().join("b.txt.gz"), encoder.finish().unwrap()).unwrap();
+    assert_eq!(read(directory.path()).unwrap(), ["a b", "c", "\u{feff}d"]);
+}
+
+#[test]
 fn a_sample_is_read_as_the_whole_is() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("a");
