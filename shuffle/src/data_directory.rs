@@ -204,7 +204,8 @@ impl DataDirectory {
     }
 
     /// What is there of `run`: all that is proven to have finished, and all that is damaged. Files
-    /// that were removed or cut behind the back of this process are noticed.
+    /// that were removed or cut behind the back of this process are noticed, and so are those that
+    /// were away and came back.
     ///
     /// # Errors
     /// When the directory of the run cannot be listed; damage in it is no error.
@@ -304,6 +305,10 @@ impl DataDirectory {
         }
         let path = self.run_path(run);
         let exists = path.try_exists().during("look at", &path)?;
+        if !exists {
+            // Away, and all that is in it with it?
+            fs::metadata(&self.path).during("look at", &self.path)?;
+        }
         Ok(exists.then(|| self.run(run)))
     }
 

@@ -152,7 +152,7 @@ impl RunDirectory {
             return Err(WriteError::Released { run: self.run });
         };
         if let Some(proof) = index.proof(record.attempt)
-            && proof.is_intact(&self.path)
+            && proof.is_intact(&self.path)?
         {
             return Ok(proof.record.clone());
         }
@@ -215,16 +215,25 @@ impl RunDirectory {
         let mut state = self.lock();
         self.read_again(&mut state)?;
         let State::Open { index, .. } = &*state else { return Ok(None) };
-        let proof = index.proof(attempt).filter(|proof| proof.is_intact(&self.path));
-        Ok(proof.map(|proof| proof.record.clone()))
+        match index.proof(attempt) {
+            Some(proof) if proof.is_intact(&self.path)? => Ok(Some(proof.record.clone())),
+            Some(_) | None => Ok(None),
+        }
     }
 
-    /// What is there. Files that were removed or cut since they were sealed are noticed.
+    /// What is there now. Files that were removed or cut since they were sealed are noticed, and so
+    /// are those that came back.
     pub(crate) fn inventory(&self) -> Result<RunInventory, DiskError> {
         let mut state = self.lock();
         self.read_again(&mut state)?;
+        if self.sharing == Sharing::Alone
+            && let State::Open { index, .. } = &mut *state
+            && index.is_in_doubt()
+        {
+            index.look_again(&self.path, self.run)?;
+        }
         let State::Open { index, log } = &mut *state else { return Ok(RunInventory::default()) };
-        index.drop_lost(&self.path);
+        index.doubt_lost(&self.path)?;
         // Opened again by name, in case the log was removed.
         *log = None;
         Ok(index.inventory(&self.path))
@@ -260,14 +269,13 @@ impl RunDirectory {
             self.read_again(&mut state)?;
         }
         let State::Open { index, log } = &mut *state else { return Ok(Vec::new()) };
-        let mut doomed = Vec::new();
+        // First all that may fail: files that the index forgot would stay.
         for attempt in attempts {
             if index.is_logged(*attempt) {
                 self.append(log, &FinishFrame::voided(*attempt))?;
             }
-            doomed.push((*attempt, index.take_files(*attempt)));
         }
-        Ok(doomed)
+        Ok(attempts.iter().map(|attempt| (*attempt, index.take_files(*attempt))).collect())
     }
 
     fn remove_all(&self, files: &mut Vec<RunFile>) -> Result<(), DiskError> {
@@ -312,13 +320,12 @@ impl RunDirectory {
 
     /// Reads what is there, again where other processes may have sealed something since.
     fn read_again(&self, state: &mut State) -> Result<(), DiskError> {
-        match (self.sharing, mem::replace(state, State::Unread)) {
-            (Sharing::WithWriters, State::Open { index, log }) => {
-                *state = State::Open { index: index.read_again(&self.path, self.run)?, log };
+        match state {
+            State::Open { index, .. } if self.sharing == Sharing::WithWriters => {
+                index.look_again(&self.path, self.run)
             }
-            (_, before) => *state = before,
+            State::Unread | State::Open { .. } | State::Released => self.read(state),
         }
-        self.read(state)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    ffi::OsString,
+    fs, io, mem,
     path::{Path, PathBuf},
 };
 
@@ -60,29 +61,38 @@ pub(crate) struct Unproven {
 }
 
 impl RunIndex {
-    /// Reads the directory of `run` at `path`; one that is not there is empty.
+    /// Reads the directory of `run` at `path`; one that is not there is empty if the directory that
+    /// it would be in is there.
     ///
     /// # Errors
     /// When the directory cannot be listed. A file that cannot be read is damage.
     pub(crate) fn read(path: &Path, run: RunId) -> Result<Self, DiskError> {
-        Self::default().read_again(path, run)
+        if let Some(parent) = path.parent() {
+            fs::metadata(parent).during("list", parent)?;
+        }
+        let mut index = Self::default();
+        index.look_again(path, run)?;
+        Ok(index)
     }
 
-    /// What the directory holds now, where other processes seal, too. Files of known proofs are not
-    /// opened again.
+    /// What the directory holds now. Files of known proofs are not opened again, and nothing that is
+    /// known is forgotten because it is not there at this moment: it may have been moved away, and
+    /// come back.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
-    pub(crate) fn read_again(mut self, path: &Path, run: RunId) -> Result<Self, DiskError> {
+    /// As [`read`](Self::read); then what was known stays known.
+    pub(crate) fn look_again(&mut self, path: &Path, run: RunId) -> Result<(), DiskError> {
+        if let Some(names) = names(path)? {
+            *self = mem::take(self).read_again(path, run, names);
+        }
+        Ok(())
+    }
+
+    fn read_again(mut self, path: &Path, run: RunId, names: Vec<OsString>) -> Self {
         let mut index = Self::default();
-        let entries = match fs::read_dir(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(index),
-            entries => entries.during("list", path)?,
-        };
         let mut found: BTreeMap<ExecutionAttemptId, Found> = BTreeMap::new();
         let mut logs = Vec::new();
-        for entry in entries {
-            let name = entry.during("list", path)?.file_name();
+        for name in names {
             let file = name.to_str().and_then(|name| RunFile::parse(run, name));
             match file {
                 Some(
@@ -105,8 +115,8 @@ impl RunIndex {
         }
         // Who keeps the directory voids in its own log what it releases, so that one comes last.
         logs.sort_unstable_by_key(|writer| (writer.is_none(), *writer));
-        for writer in logs {
-            index.read_log(&path.join(RunFile::Log(writer).to_string()), run, writer);
+        for writer in &logs {
+            index.read_log(&path.join(RunFile::Log(*writer).to_string()), run, *writer);
         }
         for (attempt, found) in found {
             let files = found.files(attempt);
@@ -117,13 +127,37 @@ impl RunIndex {
                 }
             }
         }
-        Ok(index)
+        index.doubt_rest(self, &logs);
+        index
+    }
+
+    /// Takes over what is known of attempts of which nothing was found. What was proven by one of
+    /// `logs`, which were read, and is no longer, was voided.
+    fn doubt_rest(&mut self, known: Self, logs: &[Option<WorkerId>]) {
+        let is_unread = |proof: &Proof| match &proof.place {
+            Place::Files(_) => true,
+            Place::Log { writer, .. } => !logs.contains(writer),
+        };
+        for (attempt, proof) in known.proofs {
+            if !self.knows(attempt) && is_unread(&proof) {
+                self.proofs.insert(attempt, proof);
+            }
+        }
+        for (attempt, unproven) in known.unproven {
+            if !self.knows(attempt) {
+                self.unproven.insert(attempt, unproven);
+            }
+        }
+    }
+
+    /// Whether something was missing or unreadable when it was last looked at: it may be there now.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        !self.unproven.is_empty() || !self.strange.is_empty()
     }
 
     /// Whether an attempt is proven by files as far as is known; then the proof is taken over.
     fn takes_from(&mut self, known: &mut Self, attempt: ExecutionAttemptId) -> bool {
-        let by_files = |proof: &Proof| matches!(proof.place, Place::Files(_));
-        if known.proofs.get(&attempt).is_some_and(by_files)
+        if known.proofs.get(&attempt).is_some_and(Proof::is_by_files)
             && let Some(proof) = known.proofs.remove(&attempt)
         {
             self.proofs.insert(attempt, proof);
@@ -187,9 +221,12 @@ impl RunIndex {
         self.proofs.contains_key(&attempt) || self.unproven.contains_key(&attempt)
     }
 
-    /// Whether the finish of `attempt` is proven by the log.
+    /// Whether the finish of `attempt` is proven by the log, or was by one that is lost.
     pub(crate) fn is_logged(&self, attempt: ExecutionAttemptId) -> bool {
-        self.proofs.get(&attempt).is_some_and(|proof| matches!(proof.place, Place::Log { .. }))
+        let in_log = |proof: &Proof| !proof.is_by_files();
+        let was_in_log = |unproven: &Unproven| matches!(unproven.culprit, RunFile::Log(_));
+        self.proofs.get(&attempt).is_some_and(in_log)
+            || self.unproven.get(&attempt).is_some_and(was_in_log)
     }
 
     /// Forgets an attempt and gives its files; the one to remove first is the last.
@@ -201,17 +238,22 @@ impl RunIndex {
         self.unproven.remove(&attempt).map(|unproven| unproven.files).unwrap_or_default()
     }
 
-    /// Finds proofs whose files are not there in full any more, and counts them no longer.
-    pub(crate) fn drop_lost(&mut self, path: &Path) {
+    /// Finds proofs whose files are not there in full, and does not count them until they are found
+    /// again.
+    ///
+    /// # Errors
+    /// When a file cannot be looked at: that does not tell whether it is there.
+    pub(crate) fn doubt_lost(&mut self, path: &Path) -> Result<(), DiskError> {
         let mut logs = LogLengths::default();
         let mut lost = Vec::new();
         for (attempt, proof) in &self.proofs {
-            lost.extend(proof.find_loss(path, &mut logs).map(|loss| (*attempt, loss)));
+            lost.extend(proof.find_loss(path, &mut logs)?.map(|loss| (*attempt, loss)));
         }
         for (attempt, (culprit, reason)) in lost {
             let files = self.take_files(attempt);
             self.unproven.insert(attempt, Unproven { files, culprit, reason });
         }
+        Ok(())
     }
 
     /// All that is known.
@@ -227,23 +269,35 @@ impl RunIndex {
 }
 
 impl Proof {
-    /// Whether all files are there, with the length they were sealed with.
-    pub(crate) fn is_intact(&self, path: &Path) -> bool {
-        self.find_loss(path, &mut LogLengths::default()).is_none()
+    fn is_by_files(&self) -> bool {
+        matches!(self.place, Place::Files(_))
     }
 
-    fn find_loss(&self, path: &Path, logs: &mut LogLengths) -> Option<(RunFile, String)> {
+    /// Whether all files are there, with the length they were sealed with.
+    ///
+    /// # Errors
+    /// When a file cannot be looked at.
+    pub(crate) fn is_intact(&self, path: &Path) -> Result<bool, DiskError> {
+        Ok(self.find_loss(path, &mut LogLengths::default())?.is_none())
+    }
+
+    fn find_loss(
+        &self,
+        path: &Path,
+        logs: &mut LogLengths,
+    ) -> Result<Option<(RunFile, String)>, DiskError> {
         match &self.place {
             Place::Log { writer, end } => {
-                let log = RunFile::Log(*writer);
-                let found =
-                    *logs.0.entry(*writer).or_insert_with(|| length(&path.join(log.to_string())));
-                (found < Some(*end)).then(|| (log, loss(*end, found)))
+                let found = logs.length(path, *writer)?;
+                Ok((found < Some(*end)).then(|| (RunFile::Log(*writer), loss(*end, found))))
             }
-            Place::Files(files) => files.iter().find_map(|(file, bytes)| {
-                let found = length(&path.join(file.to_string()));
-                (found != Some(*bytes)).then(|| (*file, loss(*bytes, found)))
-            }),
+            Place::Files(files) => {
+                let mut looked = files.iter().map(|(file, bytes)| {
+                    let found = length(&path.join(file.to_string()))?;
+                    Ok((found != Some(*bytes)).then(|| (*file, loss(*bytes, found))))
+                });
+                looked.find_map(Result::transpose).transpose()
+            }
         }
     }
 }
@@ -252,8 +306,34 @@ impl Proof {
 #[derive(Debug, Default)]
 struct LogLengths(BTreeMap<Option<WorkerId>, Option<u64>>);
 
-fn length(path: &Path) -> Option<u64> {
-    fs::metadata(path).ok().map(|metadata| metadata.len())
+impl LogLengths {
+    fn length(&mut self, path: &Path, writer: Option<WorkerId>) -> Result<Option<u64>, DiskError> {
+        if let Some(known) = self.0.get(&writer) {
+            return Ok(*known);
+        }
+        let found = length(&path.join(RunFile::Log(writer).to_string()))?;
+        self.0.insert(writer, found);
+        Ok(found)
+    }
+}
+
+/// The length of a file; none if it is not there.
+fn length(path: &Path) -> Result<Option<u64>, DiskError> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata.len())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).during("look at", path),
+    }
+}
+
+/// The names in a directory; none if it is not there.
+fn names(path: &Path) -> Result<Option<Vec<OsString>>, DiskError> {
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        entries => entries.during("list", path)?,
+    };
+    let names: io::Result<_> = entries.map(|entry| Ok(entry?.file_name())).collect();
+    names.during("list", path).map(Some)
 }
 
 fn loss(sealed: u64, found: Option<u64>) -> String {

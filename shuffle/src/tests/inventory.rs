@@ -101,6 +101,66 @@ fn rule_5_15_files_that_were_removed_or_cut_are_noticed_at_the_next_question() {
 }
 
 #[test]
+fn promise_p1_what_was_away_is_told_as_there_when_it_is_back() {
+    for outputs in 0..3 {
+        for depth in 0..3 {
+            let fixture = Fixture::new();
+            let sealed = fixture.seal(attempt(0), outputs);
+            let first = fixture.run_path().join(&fixture.files()[0]);
+            let away = first.ancestors().nth(depth).unwrap().to_owned();
+            let elsewhere = fixture.root.path().join("elsewhere");
+            fs::rename(&away, &elsewhere).unwrap();
+            for _ in 0..3 {
+                let inventory = fixture.inventory();
+                assert_eq!((inventory.finished.len(), inventory.damaged.len()), (0, 1));
+            }
+            fs::rename(&elsewhere, &away).unwrap();
+            let inventory = fixture.inventory();
+            assert_eq!(inventory.finished, std::slice::from_ref(&sealed), "{outputs} {depth}");
+            assert_eq!(inventory.damaged, []);
+            // What was released then is gone for good.
+            fs::rename(&away, &elsewhere).unwrap();
+            assert!(fixture.inventory().finished.is_empty());
+            fs::rename(&elsewhere, &away).unwrap();
+            fixture.directory.release(&[attempt(0)]).unwrap();
+            assert_eq!(fixture.inventory(), RunInventory::default());
+            assert_eq!(fixture.next_life().inventory(), RunInventory::default());
+        }
+    }
+}
+
+#[test]
+fn promise_p4_what_cannot_be_looked_at_is_not_taken_for_lost() {
+    let fixture = Fixture::new();
+    let sealed = fixture.seal(attempt(0), 1);
+    let (run, elsewhere) = (fixture.run_path(), fixture.root.path().join("elsewhere"));
+    fs::rename(&run, &elsewhere).unwrap();
+    // A link to itself: the system gives up on it.
+    std::os::unix::fs::symlink(&run, &run).unwrap();
+    let error = fixture.directory.inventory(RUN).unwrap_err();
+    assert!(error.to_string().starts_with("cannot look at"), "{error}");
+    fixture.directory.finish_of(attempt(0)).unwrap_err();
+    fs::remove_file(&run).unwrap();
+    fs::rename(&elsewhere, &run).unwrap();
+    assert_eq!(fixture.inventory().finished, [sealed]);
+}
+
+#[test]
+fn promise_p1_a_directory_that_is_away_at_the_first_question_is_not_taken_for_empty() {
+    let fixture = Fixture::new();
+    let sealed = fixture.seal(attempt(0), 1);
+    let fixture = fixture.next_life();
+    let data = fixture.run_path().parent().unwrap().to_owned();
+    let elsewhere = fixture.root.path().join("elsewhere");
+    fs::rename(&data, &elsewhere).unwrap();
+    fixture.directory.inventory(RUN).unwrap_err();
+    let run = fixture.directory.run(RUN);
+    run.inventory().unwrap_err();
+    fs::rename(&elsewhere, &data).unwrap();
+    assert_eq!(fixture.inventory().finished, [sealed]);
+}
+
+#[test]
 fn fault_33_a_partition_without_a_finish_record_proves_nothing_and_stays() {
     let fixture = Fixture::new();
     fixture.seal(attempt(0), 2);
