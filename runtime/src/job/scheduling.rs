@@ -14,7 +14,7 @@ use crate::{
     OperatorCoordinator, Parallelism, plan_vertex,
 };
 
-/// How many that are ready are looked at for one that has not failed on the worker with a free slot.
+/// How many that are ready are looked at for one that has not failed where a slot is free.
 const AVOIDING_LOOKS_MAX: usize = 64;
 
 impl Job {
@@ -203,14 +203,16 @@ impl Job {
         }
     }
 
-    /// What runs next, and where: the first that is ready, where it has not failed before. If there
-    /// is no such slot, one that is ready and has not failed there goes first.
+    /// What runs next, and where: the first that is ready and has a slot where it has not failed. If
+    /// none has, the first for which nothing of the job runs at such a place: others wait for that.
     fn next_match(&self) -> Option<(ExecutionVertexId, WorkerId)> {
-        let first = *self.ready.first()?;
-        let worker = self.workers.freest_besides(self.failed_on(first))?;
-        let fits = |it: &&ExecutionVertexId| !self.failed_on(**it).contains(&worker);
-        let other = self.ready.iter().take(AVOIDING_LOOKS_MAX).find(fits);
-        Some((other.copied().unwrap_or(first), worker))
+        let freest = self.workers.freest_besides(&[])?;
+        let looked_at = || self.ready.iter().copied().take(AVOIDING_LOOKS_MAX);
+        let new_place = |it| Some((it, self.workers.freest_besides(self.failed_on(it))?));
+        looked_at().find_map(new_place).or_else(|| {
+            let is_stuck = |it: &_| !self.executions.any_besides(self.failed_on(*it));
+            looked_at().find(is_stuck).map(|it| (it, freest))
+        })
     }
 
     /// Where attempts of a subtask failed.

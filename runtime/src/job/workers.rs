@@ -126,10 +126,10 @@ impl Workers {
         self.update(worker, |worker| worker.free_slots += count);
     }
 
-    /// The worker with the most free slots: one that is not among `avoided`, if any has one.
+    /// The worker with the most free slots of those that are not among `avoided`.
     pub(super) fn freest_besides(&self, avoided: &[WorkerId]) -> Option<WorkerId> {
-        let others = self.free.iter().rev().find(|(_, worker)| !avoided.contains(worker));
-        others.or_else(|| self.free.last()).map(|(_, worker)| *worker)
+        let mut others = self.free.iter().rev().map(|(_, worker)| *worker);
+        others.find(|worker| !avoided.contains(worker))
     }
 
     /// Takes a slot of a worker that has a free one.
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_to_be_avoided_gives_a_slot_if_no_other_does() {
+    fn a_worker_to_be_avoided_gives_no_slot() {
         let mut workers = Workers::default();
         let [good, bad] = [1, 2].map(WorkerId::from_bits);
         for bits in [1, 2] {
@@ -273,9 +273,9 @@ mod tests {
         workers.add_free(bad, 2);
         assert_eq!(workers.freest_besides(&[]), Some(bad));
         assert_eq!(workers.freest_besides(&[bad]), Some(good));
-        assert_eq!(workers.freest_besides(&[bad, good]), Some(bad));
+        assert_eq!(workers.freest_besides(&[bad, good]), None);
         workers.take_slot(good);
-        assert_eq!(workers.freest_besides(&[bad]), Some(bad));
+        assert_eq!(workers.freest_besides(&[bad]), None);
     }
 
     #[test]

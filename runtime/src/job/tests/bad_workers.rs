@@ -79,6 +79,24 @@ fn a_task_that_failed_lets_others_have_the_slots_of_that_worker_and_takes_them_a
 }
 
 #[test]
+fn a_task_that_failed_waits_for_a_slot_elsewhere_while_the_job_runs_there() {
+    let mut bench = Bench::new(stages(&[2]));
+    bench.run_worker(1, 1);
+    bench.run_worker(2, 1);
+    let [first, second] = bench.submitted()[..] else { panic!("two slots") };
+    fail(&mut bench, first);
+    bench.persist();
+    bench.pass(RESTART_DELAY);
+    bench.grant(1, 1);
+    bench.persist();
+    assert_eq!(bench.last_sent().attempt, second, "the other worker will have a slot");
+    let failure = TaskFailure::task("the task's own fault");
+    bench.feed(Input::TaskFailed { worker: WorkerId::from_bits(2), attempt: second, failure });
+    bench.persist();
+    assert_eq!(bench.last_sent().attempt.subtask, 0, "and it has one now");
+}
+
+#[test]
 fn a_worker_that_does_not_tell_what_it_holds_is_named_and_others_make_up_for_it() {
     let mut bench = Bench::new(stages(&[2, 1]));
     bench.run_worker(1, 1);
