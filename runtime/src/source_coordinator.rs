@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regrow_protocol::{Epoch, ExecutionAttemptId, Split, SplitId, decode, encode};
 
-use crate::{CoordinatorDelta, OperatorCoordinator, Reply, split_enumerator::SplitEnumerator};
+use crate::{
+    CoordinatorDelta, JobGraph, OperatorCoordinator, Reply, split_enumerator::SplitEnumerator,
+};
 use held_splits::HeldSplits;
 use snapshot::Snapshot;
 use subtask_splits::SubtaskSplits;
@@ -26,9 +28,6 @@ pub(crate) struct SourceCoordinator {
 }
 
 impl SourceCoordinator {
-    /// Most splits of one source: discovery is one record of the log, snapshots hold them all.
-    pub(crate) const SPLITS_MAX: usize = 1_000_000;
-
     /// A coordinator that was never started.
     pub(crate) fn new() -> Self {
         Self::default()
@@ -36,11 +35,11 @@ impl SourceCoordinator {
 
     /// Checks that there are splits to work with.
     pub(crate) fn check(splits: &[Split]) -> Result<(), String> {
-        if splits.len() > Self::SPLITS_MAX {
+        if splits.len() > JobGraph::SPLITS_MAX as usize {
             return Err(format!(
                 "the source has {} splits, and at most {} are allowed: make them larger",
                 splits.len(),
-                Self::SPLITS_MAX
+                JobGraph::SPLITS_MAX
             ));
         }
         for (expected, split) in (0..).zip(splits) {

@@ -7,7 +7,7 @@ mod task;
 use clap::Args;
 use regrow_actors::task::Task;
 use regrow_protocol::{Split, SplitId, TaskDeployment, TaskFailure};
-use regrow_runtime::{CoordinatorKind, Determinacy, Distribution, Parallelism};
+use regrow_runtime::{CoordinatorKind, Determinacy, Distribution, JobGraph, Parallelism};
 use serde::{Deserialize, Serialize};
 
 use self::{
@@ -15,13 +15,13 @@ use self::{
     task::{FaultKind, StageTask, StageWork},
 };
 use crate::{
-    byte_count::ByteCount,
+    byte_count::{ByteCount, ByteCountError},
     chain::VertexOperator,
     environment::{Environment, NewVertex, VertexInput},
 };
 
-/// Splits of stage 0 at most, so that listing them stays small.
-const SPLITS_MAX: u32 = 1 << 20;
+/// What a task writes at most: more is a slip of the keyboard that fills the disk.
+const PAYLOAD_BYTES_MAX: ByteCount = ByteCount(1 << 40);
 
 /// Runs stages of tasks that take a given time, one stage after the other
 #[derive(Clone, Debug, PartialEq, Eq, Args, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub(crate) struct Stages {
     #[arg(long)]
     pointwise: bool,
     /// Bytes that each task writes to the next stage, which reads and verifies them, such as 10mb
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = payload_bytes)]
     bytes: Option<ByteCount>,
     /// Let an attempt fail at the end of its time, such as stage=0,subtask=2,attempt=0 (all from 0)
     #[arg(long = "fail", value_name = "FAULT")]
@@ -90,11 +90,21 @@ fn work(arguments: &Stages, stage: u32, spec: StageSpec) -> StageWork {
     }
 }
 
+/// Reads the size of a task's payload.
+fn payload_bytes(text: &str) -> Result<ByteCount, String> {
+    let bytes: ByteCount = text.parse().map_err(|error: ByteCountError| error.to_string())?;
+    if bytes > PAYLOAD_BYTES_MAX {
+        return Err(format!("a task writes at most {PAYLOAD_BYTES_MAX}"));
+    }
+    Ok(bytes)
+}
+
 fn check(arguments: &Stages) -> Result<(), String> {
+    let splits_max = JobGraph::SPLITS_MAX;
     if let Some(splits) = arguments.splits
-        && !(1..=SPLITS_MAX).contains(&splits)
+        && !(1..=splits_max).contains(&splits)
     {
-        return Err(format!("--splits {splits} is out of range: use 1 to {SPLITS_MAX}"));
+        return Err(format!("--splits {splits} is out of range: use 1 to {splits_max}"));
     }
     for fault in arguments.failures.iter().chain(&arguments.panics) {
         let Some(stage) = arguments.plan.get(fault.stage as usize) else {

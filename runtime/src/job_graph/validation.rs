@@ -13,6 +13,8 @@ impl JobGraph {
     pub const VERTICES_MAX: usize = 10_000;
     /// Most edges of a job.
     pub const EDGES_MAX: usize = 100_000;
+    /// Most splits of one source: discovery is one record of the log, snapshots hold them all.
+    pub const SPLITS_MAX: u32 = 1_000_000;
 
     /// Checks that the graph can be run. All else in this crate relies on it.
     ///

@@ -2,10 +2,14 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use regrow_runtime::JobGraph;
 use serde::{Deserialize, Serialize};
 
 /// Tasks of a stage at most.
-const TASKS_MAX: u32 = 1 << 20;
+const TASKS_MAX: u32 = JobGraph::PARALLELISM_MAX;
+
+/// Length of a task at most: what is longer is a slip of the keyboard that holds its slot.
+const LENGTH_MAX: Duration = Duration::from_hours(30 * 24);
 
 /// A stage: so many tasks of this length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +41,12 @@ impl FromStr for StageSpec {
         let length = humantime::parse_duration(length.trim()).map_err(|_| wrong())?;
         if !(1..=TASKS_MAX).contains(&tasks) {
             return Err(wrong());
+        }
+        if length > LENGTH_MAX {
+            let most = humantime::format_duration(LENGTH_MAX);
+            return Err(format!(
+                "{text:?} has tasks that are too long: let each take at most {most}"
+            ));
         }
         Ok(Self { tasks, length })
     }
@@ -86,6 +96,20 @@ mod tests {
         assert_eq!(read("3x0s"), Ok(StageSpec { tasks: 3, length: Duration::ZERO }));
         for wrong in ["", "20", "x2s", "0x1s", "20x", "20x2parsec", "-1x1s", "2000000x1s"] {
             assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_no_job_can_have_is_refused_with_the_limit() {
+        let read = |text: &str| text.parse::<StageSpec>();
+        assert!(read("100000x30days").is_ok());
+        for (wrong, limit) in [
+            ("100001x1s", "1 to 100000"),
+            ("1x31days", "at most 30days"),
+            ("1x99999999999999999s", "at most 30days"),
+        ] {
+            let error = read(wrong).unwrap_err();
+            assert!(error.contains(wrong) && error.contains(limit), "{error}");
         }
     }
 

@@ -8,11 +8,14 @@ use regrow_protocol::{PinnedSplits, SubpartitionRange};
 use super::*;
 use crate::{environment::BuiltJob, test_context::TestContext};
 
-fn parse(line: &str) -> Stages {
+fn try_parse(line: &str) -> Result<Stages, clap::Error> {
     let matches = Stages::augment_args(Command::new("stages").no_binary_name(true))
-        .try_get_matches_from(line.split(' '))
-        .unwrap();
-    Stages::from_arg_matches(&matches).unwrap()
+        .try_get_matches_from(line.split(' '))?;
+    Stages::from_arg_matches(&matches)
+}
+
+fn parse(line: &str) -> Stages {
+    try_parse(line).unwrap()
 }
 
 fn built(line: &str) -> Result<BuiltJob, String> {
@@ -130,7 +133,18 @@ fn faults_and_splits_out_of_range_are_refused() {
         "--stage 2x1s --fail stage=1,subtask=0,attempt=0",
         "--stage 2x1s --panic stage=0,subtask=2,attempt=0",
         "--stage 2x1s --splits 0",
+        "--stage 2x1s --splits 1000001",
     ] {
         assert!(built(line).is_err(), "{line}");
+    }
+    assert!(built("--stage 2x1s --splits 1000000").is_ok());
+}
+
+#[test]
+fn a_payload_that_no_disk_holds_is_refused() {
+    assert_eq!(parse("--stage 1x1s --bytes 1tb").bytes, Some(ByteCount(1 << 40)));
+    for bytes in ["2tb", "18446744073709551615"] {
+        let error = try_parse(&format!("--stage 1x1s --bytes {bytes}")).unwrap_err().to_string();
+        assert!(error.contains("at most 1 tb"), "{error}");
     }
 }
