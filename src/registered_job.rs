@@ -34,7 +34,10 @@ impl RegisteredJob {
     {
         let parse = |matches: &ArgMatches| {
             let arguments = A::from_arg_matches(matches)?;
-            encode(&arguments).map_err(|error| clap::Error::raw(ErrorKind::Io, with_causes(&error)))
+            encode(&arguments).map_err(|error| {
+                let text = not_utf8(matches).unwrap_or_else(|| with_causes(&error));
+                clap::Error::raw(ErrorKind::ValueValidation, format!("{text}\n"))
+            })
         };
         let (augment, parse): (_, Parse) = (A::augment_args, Box::new(parse));
         Self { augment, parse, ..Self::without_command_line(builder) }
@@ -90,4 +93,47 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
         return text.clone();
     }
     panic.downcast_ref::<&str>().map_or("no text", |text| text).to_owned()
+}
+
+/// What to say about an argument that is not UTF-8, as all that is recorded must be, if there is one.
+fn not_utf8(matches: &ArgMatches) -> Option<String> {
+    matches.ids().find_map(|id| {
+        let mut values = matches.try_get_raw(id.as_str()).ok()??;
+        let odd = values.find(|value| value.to_str().is_none())?;
+        Some(format!(
+            "--{id} {} is not UTF-8, as the arguments of a job must be, since they are recorded; \
+             rename it, or name it by a link",
+            odd.display()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{ffi::OsString, os::unix::ffi::OsStringExt as _, path::PathBuf};
+
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Args, Serialize, Deserialize)]
+    struct Paths {
+        #[arg(long)]
+        input: PathBuf,
+        #[arg(long)]
+        output: PathBuf,
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_recorded_is_named() {
+        let job = RegisteredJob::new(|_: &Environment, _: Paths| Ok(()));
+        let command = job.augment(Command::new("job").no_binary_name(true));
+        let odd = OsString::from_vec(b"/data/b\xff".to_vec());
+        let line = ["--input".into(), "/a".into(), "--output".into(), odd];
+        let error = job.parse(&command.try_get_matches_from(line).unwrap()).unwrap_err();
+        let text = error.to_string();
+        let named = text.contains("--output") && text.contains("/data/b\u{fffd}");
+        assert!(named && text.contains("UTF-8") && !text.contains("--input"), "{text}");
+        assert!(text.ends_with('\n') && !text.contains("regrow::"), "{text}");
+    }
 }

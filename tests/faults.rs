@@ -165,7 +165,7 @@ fn another_process_that_has_the_run_is_named() {
     sandbox.wait_for_starts("ledger", 0, 1);
     let refused = sandbox.regrow(line);
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    let owner = format!("in use by process {}", running.id());
+    let owner = format!("in use by process {}; wait until", running.id());
     assert!(refused.err.contains(&owner), "{}", refused.err);
     running.interrupt();
     assert_eq!(running.wait(), Some(3));

@@ -12,6 +12,6 @@ mod handshake;
 mod link;
 mod link_limits;
 
-pub(crate) use handshake::handshake;
+pub(crate) use handshake::{HandshakeError, handshake};
 pub(crate) use link::{Link, LinkEnd, link};
 pub(crate) use link_limits::LinkLimits;

@@ -14,6 +14,7 @@ mod setting;
 use std::{
     env,
     ffi::OsString,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -78,6 +79,7 @@ impl Configuration {
         configuration.check_keys(&options)?;
         configuration.options()?;
         ProcessSettings::of(&configuration)?;
+        configuration.check_directory()?;
         Ok(configuration)
     }
 
@@ -94,6 +96,23 @@ impl Configuration {
     /// Where runs are kept.
     pub(crate) fn directory(&self) -> PathBuf {
         self.value(DATA_DIRECTORY_KEY).map_or_else(data_directory_default, PathBuf::from)
+    }
+
+    /// Refuses a data directory that is something else. One that is not there yet is made.
+    fn check_directory(&self) -> Result<(), CliError> {
+        let directory = self.directory();
+        let is_other = match directory.metadata() {
+            Ok(metadata) => !metadata.is_dir(),
+            Err(error) => error.kind() == io::ErrorKind::NotADirectory,
+        };
+        if !is_other {
+            return Ok(());
+        }
+        Err(CliError::Usage(format!(
+            "the data directory {} is no directory, nor can one be made there; name another with \
+             --data-dir",
+            directory.display()
+        )))
     }
 
     /// The options of a job.

@@ -9,7 +9,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// Another process uses the store: end it or take another directory.
-    #[error("the store at {path} is in use by {owner}")]
+    #[error(
+        "the store at {path} is in use by {owner}; wait until that ends, or use another data directory"
+    )]
     InUse {
         /// Where.
         path: PathBuf,

@@ -18,13 +18,16 @@ use tokio::{
 use tracing::{debug, info};
 
 use super::leader_places::{Candidate, LeaderPlaces};
-use crate::net::{LinkLimits, handshake};
+use crate::net::{HandshakeError, LinkLimits, handshake};
 
 /// Wait after the first vain round over all addresses; doubles with each.
 const BACKOFF_MIN: Duration = Duration::from_millis(20);
 
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What is looked for.
+const LEADER: &str = "JobManager";
 
 /// How often a standby is believed about where the leader is, in one round.
 const REDIRECTS_MAX: u32 = 4;
@@ -155,14 +158,14 @@ enum Answer {
 
 async fn knock(config: &DialerConfig, address: &str) -> Result<Answer, String> {
     let Called { role, stream, read } =
-        call(address, CONNECT_TIMEOUT, &config.hello, config.limits).await?;
+        call(address, CONNECT_TIMEOUT, &config.hello, config.limits, LEADER).await?;
     match role {
         Role::JobManager => {
             Ok(Answer::Leads(Dialed { address: address.to_owned(), stream, read, permit: None }))
         }
         Role::Standby { leader } => Ok(Answer::Stands { leader }),
         Role::TaskManager(_) | Role::ShuffleService(_) | Role::Client | Role::PartitionReader => {
-            Err("whoever listens there is no JobManager".to_owned())
+            Err(is_none(LEADER))
         }
     }
 }
@@ -175,13 +178,19 @@ pub(super) struct Called {
     pub(super) read: BytesMut,
 }
 
+/// Says that somebody else than `wanted` was found.
+pub(super) fn is_none(wanted: &str) -> String {
+    format!("whoever listens there is no {wanted}")
+}
+
 /// Connects to whoever listens at `address`, for `connect_timeout` at most, and says `ours`. The error
-/// is for people.
+/// is for people, who look for a `wanted` there.
 pub(super) async fn call(
     address: impl ToSocketAddrs + fmt::Display,
     connect_timeout: Duration,
     ours: &Hello,
     limits: LinkLimits,
+    wanted: &str,
 ) -> Result<Called, String> {
     let mut stream = timeout(connect_timeout, TcpStream::connect(&address))
         .await
@@ -194,7 +203,16 @@ pub(super) async fn call(
         debug!(%address, %error, "small messages may wait");
     }
     let (theirs, read) =
-        handshake(&mut stream, ours, limits).await.map_err(|error| with_causes(&error))?;
+        handshake(&mut stream, ours, limits).await.map_err(|error| match error {
+            HandshakeError::BadFrame(_) | HandshakeError::NoHello(_) => {
+                format!("{}: {}", is_none(wanted), with_causes(&error))
+            }
+            HandshakeError::Refused(_)
+            | HandshakeError::Silent(_)
+            | HandshakeError::Closed
+            | HandshakeError::Broken(_)
+            | HandshakeError::Encode(_) => with_causes(&error),
+        })?;
     Ok(Called { role: theirs.role, stream, read })
 }
 
@@ -207,6 +225,8 @@ fn pause(round: u32, max: Duration, random: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
 
     #[test]
@@ -221,6 +241,34 @@ mod tests {
         assert_eq!(tried.told(), "a:1 (refused; silent), b:2 (no answer yet)");
         (0..2 * TRIED_MAX).for_each(|port| tried.note(&format!("c:{port}"), "refused"));
         assert_eq!(tried.told().matches(", ").count() + 1, TRIED_MAX);
+    }
+
+    /// What is found of a server that says this.
+    async fn found_of(said: &[u8]) -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let answer = async {
+            let mut stream = listener.accept().await.unwrap().0;
+            stream.write_all(said).await.unwrap();
+            stream
+        };
+        let hello = Hello::new("c".to_owned(), None, Role::Client);
+        let called = call(address, CONNECT_TIMEOUT, &hello, LinkLimits::default(), LEADER);
+        let (called, _stream) = tokio::join!(called, answer);
+        called.err().unwrap()
+    }
+
+    #[tokio::test]
+    async fn whoever_does_not_speak_as_we_do_is_no_job_manager() {
+        for (said, cause) in [
+            (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "frame size too big"),
+            (&[0; 8][..], "did not introduce itself"),
+        ] {
+            let found = found_of(said).await;
+            let start = "whoever listens there is no JobManager: ";
+            assert!(found.starts_with(start) && found.contains(cause), "{found}");
+            assert!(found.matches("whole buffer").count() < 2, "{found}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tracing::debug;
 
 use super::{
     acceptor::Caller,
-    dialer::{Called, call},
+    dialer::{Called, call, is_none},
 };
 use crate::net::LinkLimits;
 
@@ -24,6 +24,9 @@ const CALLS_MAX: u32 = 100;
 
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What is looked for.
+const WORKER: &str = "worker";
 
 /// Call whoever listens there, unless they are connected.
 pub(crate) struct DialWorkers(pub(crate) Vec<SocketAddr>);
@@ -91,13 +94,14 @@ pub(super) async fn call_worker(
 }
 
 async fn try_call(address: SocketAddr, ours: &Hello, limits: LinkLimits) -> Result<Caller, String> {
-    let Called { role, stream, read } = call(address, CONNECT_TIMEOUT, ours, limits).await?;
+    let Called { role, stream, read } =
+        call(address, CONNECT_TIMEOUT, ours, limits, WORKER).await?;
     match role {
         Role::TaskManager(_) | Role::ShuffleService(_) => {
             Ok(Caller { peer: address, role, stream, read, permit: None })
         }
         Role::JobManager | Role::Standby { .. } | Role::Client | Role::PartitionReader => {
-            Err("whoever listens there is no worker".to_owned())
+            Err(is_none(WORKER))
         }
     }
 }

@@ -61,6 +61,19 @@ fn the_data_directory_is_that_of_the_flag_then_the_setting() {
 }
 
 #[test]
+fn a_data_directory_that_cannot_be_one_is_refused() {
+    let mut given = Given::new("", &[]);
+    for (path, reason) in [("/dev/null", "no directory"), ("/dev/null/below", "no directory")] {
+        given.flags.data_dir = Some(PathBuf::from(path));
+        let error = given.load(&[]).unwrap_err();
+        let named = error.contains(path) && error.contains("--data-dir");
+        assert!(named && error.contains(reason), "{error}");
+    }
+    given.flags.data_dir = Some(given.directory.path().join("new/below"));
+    assert!(given.load(&[]).is_ok());
+}
+
+#[test]
 fn a_directory_of_settings_is_read_unless_a_file_is_named() {
     let mut given = Given::new(&format!("{PORT}: 7000\n"), &[]);
     let named = given.flags.config.take();
