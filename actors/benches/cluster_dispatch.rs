@@ -189,7 +189,7 @@ fn lead(data_directory: PathBuf, tasks: u32) -> Result<SocketAddr, Failed> {
     loop {
         match news.recv()? {
             JobManagerNews::Listening(listening) => address = Some(listening),
-            JobManagerNews::StandsBy { .. } => {}
+            JobManagerNews::StandsBy { .. } | JobManagerNews::DirectoryAway => {}
             JobManagerNews::Leads => return Ok(address.ok_or("it listens nowhere")?),
         }
     }

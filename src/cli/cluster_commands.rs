@@ -108,6 +108,7 @@ pub(crate) fn job_manager(
         factory: Arc::new(ProgramFactory::new(jobs)),
     };
     let stop = stop_signal()?;
+    let directory = manager.data_directory.clone();
     let said = manager.run(&stop, |news| match news {
         JobManagerNews::Listening(address) => console.say(&format!("listening on {address}")),
         JobManagerNews::StandsBy { leader: Some((address, pid)) } => {
@@ -116,6 +117,11 @@ pub(crate) fn job_manager(
         JobManagerNews::StandsBy { leader: None } => {
             console.say("standing by: another process leads");
         }
+        JobManagerNews::DirectoryAway => console.say(&format!(
+            "standing by until {} is there again: it was deleted or moved away; if it is to stay \
+             elsewhere, stop this process and start it with --data-dir where it is now",
+            directory.display()
+        )),
         JobManagerNews::Leads => console.say("leading"),
     });
     said.map_err(role_error)

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::{
-    roles::{DATA, address, leader},
+    roles::{DATA, address, leader, standby, takes_over},
     sandbox::{Running, Sandbox},
 };
 
@@ -31,6 +31,22 @@ fn fault_23_a_leader_whose_directory_is_moved_away_steps_down_and_its_jobs_go_on
     assert_eq!(jobs.len(), 1, "{jobs:?}");
     assert_eq!(jobs[0]["job_id"], "moved");
     sandbox.fine(&format!("cancel moved {there}"));
+}
+
+#[test]
+fn fault_23_a_standby_leads_when_the_directory_that_was_moved_away_is_back() {
+    let sandbox = Sandbox::new();
+    let first = leader(&sandbox, "");
+    let mut second = standby(&sandbox, "");
+    sandbox.fine(&format!("submit stages --stage 2x10s --job-id back --detached {DATA}"));
+    fs::rename(sandbox.path("cluster"), sandbox.path("elsewhere")).expect("it can be moved");
+    steps_down(first, "leader.lock, which this process had locked, is gone");
+    second.until("it waits", |line| line.contains("is there again: it was deleted or moved away"));
+    fs::rename(sandbox.path("elsewhere"), sandbox.path("cluster")).expect("it can be moved back");
+    takes_over(&mut second);
+    let jobs = sandbox.fine(&format!("list --json {DATA}")).json_lines();
+    assert_eq!((jobs.len(), &jobs[0]["job_id"]), (1, &"back".into()), "{jobs:?}");
+    sandbox.fine(&format!("cancel back {DATA}"));
 }
 
 #[test]

@@ -65,6 +65,9 @@ pub enum JobManagerNews {
         /// Where the leader listens, and its process id, if it said so.
         leader: Option<(String, u32)>,
     },
+    /// The data directory was deleted or moved away while this process stood by; it waits until it
+    /// is there again.
+    DirectoryAway,
     /// It leads.
     Leads,
 }
@@ -117,9 +120,9 @@ impl JobManager {
             }
             news(JobManagerNews::StandsBy { leader: place.map(|it| (it.address, it.pid)) });
         }
-        let Some(lock) = LeaderLock::wait(&self.data_directory, stop).map_err(directory)? else {
-            return Ok(());
-        };
+        let away = || news(JobManagerNews::DirectoryAway);
+        let waited = LeaderLock::wait(&self.data_directory, stop, away).map_err(directory)?;
+        let Some(lock) = waited else { return Ok(()) };
         lock.announce(acceptor.address().to_string(), &self.identity.cluster_id)
             .map_err(directory)?;
         let ended = self.lead(stop, &lock, (&door, io.handle()), news);

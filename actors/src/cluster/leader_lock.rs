@@ -7,15 +7,16 @@
 //! ```
 //! The system gives the lock to the next one the moment a process is gone, however it went. A leader
 //! that is paused keeps it: this kind of leadership does not survive that. One whose directory is
-//! deleted or moved away notices, and leads no longer.
+//! deleted or moved away notices, and leads no longer; a standby waits until it is there again.
 
 use std::{
     fs::{self, File},
-    io,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
     process,
     sync::Arc,
     thread,
+    time::Duration,
 };
 
 use crossbeam_channel::{Receiver, bounded, select};
@@ -29,6 +30,9 @@ const LOCK: &str = "leader.lock";
 
 /// Name of the file that says where the leader listens.
 const PLACE: &str = "leader.json";
+
+/// How often a standby looks whether a directory that is away is back.
+const AWAY_LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The lock of the leader, held until it is dropped.
 #[derive(Debug)]
@@ -51,11 +55,37 @@ pub(crate) struct LeaderPlace {
 }
 
 impl LeaderLock {
-    /// Waits until this process leads; none if `stop` spoke first.
+    /// Waits until this process leads; none if `stop` spoke first. A directory that is
+    /// deleted or moved away is waited for, too: `away` hears of it, once each time.
     ///
     /// # Errors
-    /// When the data directory cannot be used, or is deleted or moved away meanwhile.
-    pub(crate) fn wait(directory: &Path, stop: &Receiver<()>) -> io::Result<Option<Self>> {
+    /// When the data directory cannot be used.
+    pub(crate) fn wait(
+        directory: &Path,
+        stop: &Receiver<()>,
+        mut away: impl FnMut(),
+    ) -> io::Result<Option<Self>> {
+        loop {
+            match Self::wait_for_file(directory, stop) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                ended => return ended,
+            }
+            away();
+            // Nobody but who took it away makes it again, or a second cluster would begin there.
+            while fs::symlink_metadata(directory).is_err() {
+                select! {
+                    recv(stop) -> _ => return Ok(None),
+                    default(AWAY_LOOK_INTERVAL) => {}
+                }
+            }
+        }
+    }
+
+    /// Waits for the lock on the file that is in the directory now.
+    ///
+    /// # Errors
+    /// Of kind `NotFound` when the directory is not there.
+    fn wait_for_file(directory: &Path, stop: &Receiver<()>) -> io::Result<Option<Self>> {
         loop {
             if let Some(lock) = Self::try_take(directory)? {
                 return Ok(Some(lock));
@@ -66,22 +96,19 @@ impl LeaderLock {
                 Ok(()) => return Ok(Some(lock)),
                 // Somebody made another one: it is waited for.
                 Err(LeadershipLoss::Replaced) => {}
-                Err(LeadershipLoss::Gone) => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::NotFound,
-                        "it was deleted or moved away while this process stood by: start it again \
-                         with --data-dir where the directory is now, or once it is made again",
-                    ));
+                Err(gone @ LeadershipLoss::Gone) => {
+                    return Err(io::Error::new(ErrorKind::NotFound, gone));
                 }
             }
         }
     }
 
-    /// Whether nobody leads at this moment.
+    /// Whether nobody leads at this moment; makes the directory if it is not there.
     ///
     /// # Errors
     /// When the data directory cannot be used.
     pub(crate) fn is_free(directory: &Path) -> io::Result<bool> {
+        fs::create_dir_all(directory)?;
         Ok(Self::try_take(directory)?.is_some())
     }
 
@@ -103,7 +130,6 @@ impl LeaderLock {
     }
 
     fn open(directory: &Path) -> io::Result<File> {
-        fs::create_dir_all(directory)?;
         let path = directory.join(LOCK);
         File::options().create(true).truncate(false).write(true).open(path)
     }
@@ -203,7 +229,7 @@ impl LeaderPlace {
     /// Why the directory does not say so, for people.
     pub(crate) fn find(directory: &Path) -> Result<Self, String> {
         let text = fs::read(directory.join(PLACE)).map_err(|error| {
-            if error.kind() != io::ErrorKind::NotFound {
+            if error.kind() != ErrorKind::NotFound {
                 return format!("its {PLACE} cannot be read: {error}");
             }
             if directory.is_dir() {
@@ -224,12 +250,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().to_owned();
         let (_stop, stopped) = bounded(1);
-        let first = LeaderLock::wait(&path, &stopped).unwrap().unwrap();
+        let first = LeaderLock::wait(&path, &stopped, || ()).unwrap().unwrap();
         first.announce("127.0.0.1:1".to_owned(), "one").unwrap();
         assert_eq!(LeaderPlace::read(&path).unwrap().pid, process::id());
         assert_eq!(LeaderPlace::read(&path).unwrap().other_cluster("one"), None);
         assert_eq!(LeaderPlace::read(&path).unwrap().other_cluster("two"), Some("one"));
-        let waiting = thread::spawn(move || LeaderLock::wait(&path, &stopped).unwrap().is_some());
+        let waiting =
+            thread::spawn(move || LeaderLock::wait(&path, &stopped, || ()).unwrap().is_some());
         drop(first);
         assert!(waiting.join().unwrap());
     }
@@ -241,7 +268,7 @@ mod tests {
         let place = || ClusterPlace::of(directory.path()).unwrap();
         assert!(matches!(place(), ClusterPlace::NoCluster));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        let leader = LeaderLock::wait(directory.path(), &stopped).unwrap();
+        let leader = LeaderLock::wait(directory.path(), &stopped, || ()).unwrap();
         assert!(matches!(place(), ClusterPlace::Led));
         drop(leader);
         let free = place();
@@ -262,11 +289,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data");
         let (_stop, stopped) = bounded(1);
-        let first = LeaderLock::wait(&path, &stopped).unwrap().unwrap();
+        assert!(LeaderLock::is_free(&path).unwrap());
+        let first = LeaderLock::wait(&path, &stopped, || ()).unwrap().unwrap();
         let waited_for = LeaderLock::open(&path).unwrap();
         fs::remove_dir_all(&path).unwrap();
+        fs::create_dir(&path).unwrap();
         assert_eq!(first.leadership().check(), Err(LeadershipLoss::Gone));
-        let second = LeaderLock::wait(&path, &stopped).unwrap().unwrap();
+        let second = LeaderLock::wait(&path, &stopped, || ()).unwrap().unwrap();
         drop(first);
         let standby = wait_for(waited_for, &stopped).unwrap().unwrap();
         let standby = LeaderLock::new(&path, standby).unwrap();
@@ -275,12 +304,36 @@ mod tests {
     }
 
     #[test]
+    fn fault_23_a_standby_waits_for_a_directory_that_is_away_and_leads_when_it_is_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, elsewhere) = (directory.path().join("data"), directory.path().join("elsewhere"));
+        let (_stop, stopped) = bounded(1);
+        assert!(LeaderLock::is_free(&path).unwrap());
+        let first = LeaderLock::wait(&path, &stopped, || ()).unwrap().unwrap();
+        let (told, tells) = bounded(2);
+        let standby = {
+            let path = path.clone();
+            let away = move || told.send(()).unwrap();
+            thread::spawn(move || LeaderLock::wait(&path, &stopped, away).unwrap())
+        };
+        fs::rename(&path, &elsewhere).unwrap();
+        assert_eq!(first.leadership().check(), Err(LeadershipLoss::Gone));
+        drop(first);
+        tells.recv().unwrap();
+        assert!(!path.exists(), "it makes no directory in its place");
+        fs::rename(&elsewhere, &path).unwrap();
+        let standby = standby.join().unwrap().unwrap();
+        assert_eq!(standby.leadership().check(), Ok(()));
+        assert!(tells.recv().is_err(), "it tells that once");
+    }
+
+    #[test]
     fn a_standby_that_is_stopped_does_not_lead() {
         let directory = tempfile::tempdir().unwrap();
         let (stop, stopped) = bounded(1);
-        let first = LeaderLock::wait(directory.path(), &stopped).unwrap();
+        let first = LeaderLock::wait(directory.path(), &stopped, || ()).unwrap();
         stop.send(()).unwrap();
-        assert!(LeaderLock::wait(directory.path(), &stopped).unwrap().is_none());
+        assert!(LeaderLock::wait(directory.path(), &stopped, || ()).unwrap().is_none());
         drop(first);
     }
 }
