@@ -190,6 +190,7 @@ impl<'a> LocalRunner<'a> {
         check_output(&id, &graph.sinks, &interrupted, &data_directory)?;
         let run = LocalRun {
             job: id,
+            named: self.job_id.is_some(),
             job_name: name,
             arguments,
             ledger,

@@ -44,7 +44,7 @@ use self::{
     store_work::Places,
 };
 pub(crate) use self::{
-    admission::SubmitError,
+    admission::{SubmitError, is_held},
     client::{CancelRun, ClientUpdate, KillRun, SubmitJob},
     following::{FollowRun, HandOver},
     listing::ListJobs,
@@ -60,7 +60,7 @@ use crate::{
     panic_watch::current_panic,
     recovery_reports::reports_directory,
     resource_manager::ResourceManager,
-    run_directory::NotedRun,
+    run_directory::{NotedRun, held_by_run},
     store_runner::{SharedStore, ask},
     task::TaskFactory,
     watch::Terminated,
@@ -213,7 +213,11 @@ impl Dispatcher {
         let (job, this) = (submission.job.clone(), ctx.address());
         self.submitting.insert(job.clone(), submit);
         let noted = self.config.noted.clone();
+        let directory = self.config.data_directory.clone();
         let work = move |store: &mut dyn EventStore| {
+            // A run of one process has what it notes; a cluster must not take its job.
+            let held = || held_by_run(&directory, &submission.job).filter(|_| noted.is_none());
+            let obstacle = held().or(obstacle);
             store_work::admit(store, &archive, &submission, (term, noted), obstacle)
         };
         ask(&*self.config.store, work, move |result| {

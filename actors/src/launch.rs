@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 mod cancel_handle;
+mod cluster_jobs;
 mod local_client;
 mod local_run;
 mod local_system;
@@ -28,6 +29,8 @@ use crate::{dispatcher::SubmitError, task::TaskFactory};
 pub struct LocalRun {
     /// What the user called it, or 128 random bits.
     pub job: JobId,
+    /// Whether the user called it so: then others may know that name.
+    pub named: bool,
     /// Name under which the program registered the job.
     pub job_name: String,
     /// Its arguments, as its builder reads them.
@@ -106,6 +109,43 @@ pub enum LaunchError {
         existing: String,
         /// Job name and arguments of this one.
         requested: String,
+    },
+    /// The job id belongs to the cluster of the data directory.
+    #[error(
+        "job {job} belongs to the cluster of the data directory {directory}: to go on with it, start \
+         `regrow jobmanager --data-dir {directory}` and workers, then `regrow wait {job} --data-dir \
+         {directory}`; to run it anew, choose another --job-id"
+    )]
+    OfCluster {
+        /// The id.
+        job: JobId,
+        /// The data directory.
+        directory: PathBuf,
+    },
+    /// Somebody leads the cluster of the data directory, whose the job id may be.
+    #[error(
+        "a JobManager leads the cluster of the data directory {directory}, to which job {job} may \
+         belong: submit the job there with `regrow submit`, or run it without --job-id or with \
+         another --data-dir"
+    )]
+    ClusterLed {
+        /// The id.
+        job: JobId,
+        /// The data directory.
+        directory: PathBuf,
+    },
+    /// Nobody can tell whether the job id belongs to the cluster of the data directory.
+    #[error(
+        "cannot tell whether job {job} belongs to the cluster of the data directory {directory}; run \
+         it without --job-id or with another --data-dir"
+    )]
+    ClusterUnclear {
+        /// The id.
+        job: JobId,
+        /// The data directory.
+        directory: PathBuf,
+        /// What is wrong with the store of the cluster.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The program builds another graph than that of the interrupted run.
     #[error(

@@ -8,8 +8,10 @@
 //! runs/<job id>/shuffle/     the workers' data directories
 //! runs/<job id>/reports/     one file per recovery
 //! ```
+//! A cluster keeps the reports of its jobs in the same place, and nothing else.
 
 mod damaged_stores;
+mod held_job;
 mod lock;
 mod noted_run;
 mod output_in_use;
@@ -30,8 +32,13 @@ use tracing::warn;
 
 use self::lock::{Lock, is_locked};
 pub use self::output_in_use::{OutputInUse, check_output_unused};
-pub(crate) use self::{damaged_stores::SetAside, noted_run::NotedRun, run_file::RunFile};
-use crate::launch::{InterruptedRun, LaunchError};
+pub(crate) use self::{
+    damaged_stores::SetAside, held_job::held_by_run, noted_run::NotedRun, run_file::RunFile,
+};
+use crate::{
+    launch::{InterruptedRun, LaunchError},
+    recovery_reports::reports_directory,
+};
 
 /// Begins the names of run directories that are being removed; no job id begins with it.
 const REMOVED_PREFIX: &str = ".removed-";
@@ -145,6 +152,12 @@ impl RunDirectory {
         Ok(())
     }
 
+    /// Unlocks the directory, of which nothing was used, and leaves what others keep there.
+    pub(crate) fn release(self) {
+        drop(fs::remove_file(self.path.join(lock::FILE_NAME)));
+        drop(fs::remove_dir(&self.path));
+    }
+
     /// Removes the directory: the run is over. Who comes meanwhile finds none and makes a new one.
     pub(crate) fn remove(self) -> Result<(), LaunchError> {
         let name = format!("{REMOVED_PREFIX}{}-{}", self.job, process::id());
@@ -222,6 +235,9 @@ pub fn sweep(data_directory: &Path) {
         }
     }
     for (job, path) in jobs(data_directory).unwrap_or_default() {
+        if is_of_cluster(data_directory, &job) {
+            continue;
+        }
         let Some(lock) = Lock::take_if_free(&path) else { continue };
         // A damaged file proves nothing: a person must look at it.
         let Ok(file) = RunFile::read(&path) else { continue };
@@ -229,6 +245,13 @@ pub fn sweep(data_directory: &Path) {
             bury(RunDirectory { path, job, lock }, file);
         }
     }
+}
+
+/// Whether the directory of `job` is there for the recovery reports of a cluster alone.
+fn is_of_cluster(data_directory: &Path, job: &JobId) -> bool {
+    let path = RunDirectory::of(data_directory, job);
+    let is_of_run = path.join(lock::FILE_NAME).exists() || RunFile::path(&path).exists();
+    !is_of_run && reports_directory(data_directory, job).is_dir()
 }
 
 /// Removes a run that nobody can go on with, and what it staged; first that, for nobody else knows

@@ -94,6 +94,7 @@ fn local_run(
     let kills = flags.kill_jobmaster_at.clone();
     Ok(LocalRun {
         job: random_job()?,
+        named: false,
         job_name: "wordcount".to_owned(),
         arguments: arguments.to_bytes().map_err(CliError::Failed)?,
         ledger: None,

@@ -78,6 +78,7 @@ pub(crate) fn run(
     };
     let run = LocalRun {
         job: request.job,
+        named: flags.job_id.is_some(),
         job_name: request.job_name,
         arguments: request.arguments,
         ledger: request.ledger,

@@ -21,6 +21,7 @@ mod kills;
 mod lost_directory;
 mod network;
 mod reads;
+mod runs;
 mod service;
 mod stop;
 mod strangers;

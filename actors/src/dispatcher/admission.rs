@@ -280,6 +280,15 @@ fn lacks(noted: Option<&NotedRun>, documents: &Documents) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
+/// Whether `job` was accepted and is not over, as the store says or has said.
+///
+/// # Errors
+/// When the store cannot be read, or was written by a later program.
+pub(crate) fn is_held(store: &mut dyn EventStore, job: &JobId) -> Result<bool, SubmitError> {
+    let documents = Documents::read(store, job)?;
+    Ok(documents.accepted.is_some() || documents.lost_job)
+}
+
 /// How the run of a job ended that is meant, if it did.
 pub(super) fn ended(
     store: &mut dyn EventStore,

@@ -14,7 +14,7 @@ use tracing::warn;
 
 use super::{
     CancelHandle, InterruptedRun, LaunchError, LocalResult, LocalRun, RunUpdate, StandIn,
-    StoreLoss, StoreLossKind,
+    StoreLoss, StoreLossKind, cluster_jobs,
     local_system::{LocalSystem, LocalSystemConfig},
 };
 use crate::{
@@ -63,6 +63,10 @@ impl LocalRun {
         let began = Instant::now();
         let submission = self.submission()?;
         let directory = RunDirectory::lock(&self.data_directory, &self.job)?;
+        if let Err(error) = self.check_cluster(&directory) {
+            directory.release();
+            return Err(error);
+        }
         let mut beginning = self.begin(&directory, &submission, &mut updates)?;
         let mut damages = 0;
         loop {
@@ -81,6 +85,16 @@ impl LocalRun {
             }
             let how = StoreLossKind::Damaged { reason, aside: path, removed };
             lose_store(&mut beginning.noted, (&directory, &archive), how, &mut updates)?;
+        }
+    }
+
+    /// Refuses to begin a run under an id that the cluster of the data directory has. Its leader
+    /// looks at the lock of `directory` before it takes that id: one of both sees the other.
+    fn check_cluster(&self, directory: &RunDirectory) -> Result<(), LaunchError> {
+        match directory.resumable() {
+            Ok(None) if self.named => cluster_jobs::check_free(&self.data_directory, &self.job),
+            // What cannot be read is told when the run begins.
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 

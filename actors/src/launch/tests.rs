@@ -94,6 +94,7 @@ impl Scene {
 
 fn run_in(root: &Path, store: StoreKind, job: &str, trouble: &str) -> LocalRun {
     LocalRun {
+        named: true,
         job: job.parse().unwrap(),
         job_name: "numbers".to_owned(),
         arguments: format!("{}:{trouble}", root.join("out").display()).into_bytes(),

@@ -331,3 +331,17 @@ fn rule_6_2_of_runs_that_nobody_knows_only_one_that_publishes_is_in_the_way() {
     let text = overwriting(&elsewhere, &output).unwrap_err().to_string();
     assert!(text.contains("job a") && text.contains(hidden.to_str().unwrap()), "{text}");
 }
+
+#[test]
+fn what_a_cluster_keeps_of_its_jobs_is_not_swept_nor_released() {
+    let data = tempfile::tempdir().unwrap();
+    let reports = RunDirectory::of(data.path(), &job("a")).join("reports");
+    fs::create_dir_all(&reports).unwrap();
+    sweep(data.path());
+    assert!(reports.exists());
+    RunDirectory::lock(data.path(), &job("a")).unwrap().release();
+    sweep(data.path());
+    assert!(reports.exists());
+    RunDirectory::lock(data.path(), &job("b")).unwrap().release();
+    assert!(!RunDirectory::of(data.path(), &job("b")).exists());
+}
