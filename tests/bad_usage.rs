@@ -50,6 +50,29 @@ fn wrong_usage_exits_2_and_says_what_to_do() {
 }
 
 #[test]
+fn an_output_that_can_never_be_published_is_refused_before_any_task() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("in"), "a b a").unwrap();
+    std::fs::create_dir_all(sandbox.path("holds/part-00000.csv")).unwrap();
+    std::fs::create_dir(sandbox.path("links")).unwrap();
+    std::os::unix::fs::symlink(sandbox.path("in"), sandbox.path("links/part-00000.csv")).unwrap();
+    std::fs::write(sandbox.path("file"), "mine").unwrap();
+    for (output, word) in [
+        ("holds --overwrite", "holds/part-00000.csv, which is a directory"),
+        ("links --overwrite", "links/part-00000.csv, which is a link"),
+        ("file", "file is a file and no directory; name a directory"),
+        ("file --overwrite", "file is a file and no directory; name a directory"),
+        ("file/below", "file is a file and no directory; name a directory"),
+    ] {
+        let line = format!("run wordcount --input in --ledger ledger --output {output}");
+        let answer = sandbox.regrow(&line);
+        assert_eq!(answer.code, Some(2), "regrow {line}: {answer:?}");
+        assert!(answer.err.contains(word), "regrow {line}: {}", answer.err);
+    }
+    assert!(!sandbox.path("ledger").exists(), "no task ran");
+}
+
+#[test]
 fn help_and_config_exit_0_on_standard_output() {
     let sandbox = Sandbox::new();
     assert!(sandbox.fine("run stages --help").out.contains("--kill-jobmaster-at"));

@@ -38,6 +38,7 @@ pub(crate) use self::{
     error::OutputError,
     hidden_directories::{HiddenDirectory, hidden_directory_of},
     leftovers::{highest_staged, is_publishing, remove_staging, staging_directories},
+    prepare::check_place,
     probe::check_seen,
 };
 

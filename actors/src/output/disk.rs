@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use super::OutputError;
+use super::{OutputError, listing::kind};
 
 /// Changes on the disk.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ impl Disk {
             return Ok(None);
         }
         if fs::symlink_metadata(path).is_ok() {
-            return Err(OutputError::NoDirectory(path.to_owned()));
+            return Err(OutputError::NoDirectory { path: path.to_owned(), found: kind(path) });
         }
         let topmost = path.ancestors().take_while(|path| !path.exists()).last();
         self.step("create output directory", path, || fs::create_dir_all(path))?;

@@ -44,20 +44,38 @@ pub(crate) enum OutputError {
         /// The inner one.
         second: PathBuf,
     },
-    /// A path of a sink is no directory.
-    #[error("output path {0} is no directory; choose another")]
-    NoDirectory(PathBuf),
+    /// A path of a sink, or what it leads through, is no directory.
+    #[error("the output path {path} is {found} and no directory; name a directory for the output")]
+    NoDirectory {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// What has the name of a part file is none, so it can neither stay nor be replaced.
+    #[error(
+        "cannot replace {path}, which is {found}: --overwrite replaces plain files alone; move it \
+         away, or choose another directory for the output"
+    )]
+    NoPartFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
     /// The run's hidden directory is gone, with all that was staged.
     #[error("staging directory {0} is gone; somebody removed it while the job ran")]
     HiddenDirectoryGone(PathBuf),
     /// Something is where a file is to be published.
     #[error(
-        "cannot publish {path}: a file is there that was not there when the job committed; \
+        "cannot publish {path}: {found} is there, and no file as it was when the job committed; \
          move it away and run the job again"
     )]
     InTheWay {
         /// The final path.
         path: PathBuf,
+        /// What is there.
+        found: &'static str,
     },
     /// A staged file is gone, and not published either.
     #[error(

@@ -50,6 +50,28 @@ impl Listing {
         listing.others.sort_unstable();
         Ok(listing)
     }
+
+    /// What is no plain file and has the name of one that a job publishes.
+    pub(super) fn no_part_file(&self) -> Option<&str> {
+        self.others.iter().map(String::as_str).find(|name| is_part_name(name))
+    }
+}
+
+/// What `path` is, for people.
+pub(super) fn kind(path: &Path) -> &'static str {
+    match fs::symlink_metadata(path).map(|metadata| metadata.file_type()) {
+        Ok(found) if found.is_symlink() => "a link",
+        Ok(found) if found.is_dir() => "a directory",
+        Ok(found) if found.is_file() => "a file",
+        Ok(_) => "a device, pipe or socket",
+        Err(_) => "something",
+    }
+}
+
+/// Whether sinks give this name to what they publish: `part-` and a number.
+fn is_part_name(name: &str) -> bool {
+    let number = name.strip_prefix(PART_PREFIX);
+    number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// Length and CRC32C of a plain file; none if there is no such file, or something else there.

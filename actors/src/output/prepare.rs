@@ -13,7 +13,7 @@ use super::{
     HIDDEN_PREFIX, OutputError,
     disk::Disk,
     hidden_directory,
-    listing::Listing,
+    listing::{Listing, kind},
     manifest::{Manifest, Owner},
 };
 
@@ -112,13 +112,40 @@ fn check_apart(sinks: &[SinkSpec]) -> Result<(), OutputError> {
 
 /// Whether a run that has not begun may publish to the directory of `sink`.
 pub(super) fn check_free_for_new(sink: &SinkSpec) -> Result<(), OutputError> {
-    let directory = Path::new(&sink.directory);
-    match fs::symlink_metadata(directory) {
-        Ok(_) if !directory.is_dir() => Err(OutputError::NoDirectory(directory.to_owned())),
-        Ok(_) => check_free(None, sink),
-        // What else is wrong with the path is found by who makes it.
-        Err(_) => Ok(()),
+    if !leads_to_directory(sink)? {
+        return Ok(());
     }
+    check_free(None, sink)
+}
+
+/// Whether the directory of `sink` can be its output, as far as what is there goes that no job may
+/// replace.
+pub(crate) fn check_place(sink: &SinkSpec) -> Result<(), OutputError> {
+    if !leads_to_directory(sink)? || !sink.overwrite {
+        return Ok(());
+    }
+    let directory = Path::new(&sink.directory);
+    check_replaceable(directory, &Listing::read(directory)?)
+}
+
+/// Whether the directory of `sink` is there; fails if something else is there or on the way to it.
+fn leads_to_directory(sink: &SinkSpec) -> Result<bool, OutputError> {
+    let directory = Path::new(&sink.directory);
+    // What else is wrong with the path is found by who makes it.
+    let there = directory.ancestors().find(|path| fs::symlink_metadata(path).is_ok());
+    match there {
+        Some(path) if !path.is_dir() => {
+            Err(OutputError::NoDirectory { path: path.to_owned(), found: kind(path) })
+        }
+        Some(path) => Ok(path == directory),
+        None => Ok(false),
+    }
+}
+
+fn check_replaceable(directory: &Path, listing: &Listing) -> Result<(), OutputError> {
+    let Some(name) = listing.no_part_file() else { return Ok(()) };
+    let path = directory.join(name);
+    Err(OutputError::NoPartFile { found: kind(&path), path })
 }
 
 /// Whether `run`, or one that has not begun, may publish to the directory of `sink`.
@@ -130,7 +157,7 @@ fn check_free(run: Option<RunId>, sink: &SinkSpec) -> Result<(), OutputError> {
         check_other_run(directory, name, sink.overwrite)?;
     }
     if sink.overwrite {
-        return Ok(());
+        return check_replaceable(directory, &listing);
     }
     match listing.parts.first().or_else(|| listing.others.first()) {
         Some(found) => {

@@ -140,7 +140,7 @@ fn check_published(sink: &SinkManifest, winner: &Winner) -> Result<(), OutputErr
 fn check_target(sink: &SinkManifest, winner: &Winner) -> Result<(), OutputError> {
     let (_, path) = paths(sink, winner);
     match listed_target(sink, winner)? {
-        Some(old) if !is_as_listed(&path, old)? => Err(OutputError::InTheWay { path }),
+        Some(old) if !is_as_listed(&path, old)? => Err(in_the_way(path)),
         Some(_) | None => Ok(()),
     }
 }
@@ -157,7 +157,11 @@ fn listed_target<'a>(
         Ok(_) => {}
     }
     let listed = sink.old_files.iter().find(|old| old.name == winner.final_name);
-    listed.map(Some).ok_or(OutputError::InTheWay { path })
+    listed.map(Some).ok_or_else(|| in_the_way(path))
+}
+
+fn in_the_way(path: PathBuf) -> OutputError {
+    OutputError::InTheWay { found: listing::kind(&path), path }
 }
 
 fn is_as_listed(path: &Path, old: &OldFile) -> Result<bool, OutputError> {

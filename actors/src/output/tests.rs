@@ -244,7 +244,34 @@ fn a_file_where_the_directory_should_be_is_refused() {
     let scene = Scene::new(true);
     fs::write(scene.directory(), "a file").unwrap();
     let refused = committer().prepare(&scene.preparation(RUN)).unwrap_err();
-    assert!(matches!(refused, OutputError::NoDirectory(_)), "{refused}");
+    assert!(matches!(refused, OutputError::NoDirectory { found: "a file", .. }), "{refused}");
+}
+
+#[test]
+fn what_has_the_name_of_a_part_file_and_is_none_is_refused_first() {
+    for (name, link, found) in
+        [("part-00000.csv", false, "a directory"), ("part-00001", true, "a link")]
+    {
+        let scene = Scene::new(true);
+        scene.put_old("part-old", "stays");
+        fs::create_dir(scene.directory().join("part-of-something")).unwrap();
+        committer().prepare(&scene.preparation(RUN)).unwrap();
+        let path = scene.directory().join(name);
+        if link {
+            std::os::unix::fs::symlink("part-old", &path).unwrap();
+        } else {
+            fs::create_dir(&path).unwrap();
+        }
+        let next = scene.preparation(RunId::from_bits(8));
+        for error in [
+            committer().prepare(&next).unwrap_err(),
+            OutputCommitter::check_free(&next.sinks).unwrap_err(),
+            super::check_place(&next.sinks[0]).unwrap_err(),
+        ] {
+            let text = error.to_string();
+            assert!(text.contains(name) && text.contains(found), "{text}");
+        }
+    }
 }
 
 #[test]

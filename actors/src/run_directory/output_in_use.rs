@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     launch::LaunchError,
-    output::{HiddenDirectory, hidden_directory_of},
+    output::{HiddenDirectory, check_place, hidden_directory_of},
 };
 
 /// Why a job that is new may not write to an output directory, whatever it may overwrite: the work
@@ -66,7 +66,8 @@ pub enum OutputInUse {
         /// What cannot be read.
         source: Box<LaunchError>,
     },
-    /// A run that is not under the data directory is publishing there, or nobody can tell.
+    /// A run that is not under the data directory is publishing there, or nobody can tell; or what is
+    /// there is no directory, or can never be replaced.
     #[error(transparent)]
     Elsewhere(Box<dyn std::error::Error + Send + Sync>),
     /// The data directory cannot be listed.
@@ -98,6 +99,9 @@ pub fn check_output_unused(
 ) -> Result<(), OutputInUse> {
     if sinks.is_empty() {
         return Ok(());
+    }
+    for sink in sinks {
+        check_place(sink).map_err(|error| OutputInUse::Elsewhere(error.into()))?;
     }
     let mut others = other_runs(data_directory, job)?;
     for sink in sinks {
