@@ -118,8 +118,8 @@ fn a_file_in_place_of_a_directory_is_named_before_the_job_is_accepted() {
     let sandbox = Sandbox::new();
     fs::write(sandbox.path("file"), "here\n").unwrap();
     for (line, named) in [
-        ("run stages --stage 1x0s --data-dir file", "file/runs"),
-        ("run stages --stage 1x0s --data-dir file/below", "file/below/runs"),
+        ("run stages --stage 1x0s --data-dir file", "directory file is"),
+        ("run stages --stage 1x0s --data-dir file/below", "directory file/below is"),
         ("run wordcount --input file --output file", "/file"),
         ("run wordcount --input file --output file/below", "file/below"),
     ] {
