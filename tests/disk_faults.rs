@@ -120,8 +120,8 @@ fn a_file_in_place_of_a_directory_is_named_before_the_job_is_accepted() {
     for (line, named) in [
         ("run stages --stage 1x0s --data-dir file", "directory file is"),
         ("run stages --stage 1x0s --data-dir file/below", "directory file/below is"),
-        ("run wordcount --input file --output file", "/file"),
-        ("run wordcount --input file --output file/below", "file/below"),
+        ("run wordcount --input file --output file", "/file is a file"),
+        ("run wordcount --input file --output file/below", "/file is a file"),
     ] {
         let answer = sandbox.regrow(line);
         assert_eq!(answer.code, Some(2), "{line}: {answer:?}");
