@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use regrow_actors::archive::Archive;
 use regrow_protocol::{Epoch, JobId, RunId};
 use regrow_runtime::{EventBatch, Job, JobEvent, decode_batch, with_causes};
-use regrow_store::{EventStore, FileStore, SledStore, StoreError};
+use regrow_store::{EventStore, StoreError, open_existing};
 
 use super::error::CliError;
 use crate::nearest::nearest;
@@ -146,19 +146,12 @@ pub(crate) fn store_of(data_directory: &Path, job: &JobId) -> PathBuf {
 
 /// Opens the store at `path`, of whichever kind it is.
 pub(crate) fn open(path: &Path) -> Result<Box<dyn EventStore>, CliError> {
-    let format = path.join("FORMAT");
-    let text = std::fs::read_to_string(&format).map_err(|error| {
+    open_existing(path).map_err(failed)?.ok_or_else(|| {
         CliError::Usage(format!(
-            "{} is no event store: cannot read {}: {error}",
-            path.display(),
-            format.display()
+            "{} is no event store: it has no file FORMAT, which each store begins with",
+            path.display()
         ))
-    })?;
-    let opened: Result<Box<dyn EventStore>, StoreError> = match text.split_whitespace().nth(1) {
-        Some("file") => FileStore::open(path).map(|store| Box::new(store) as _),
-        _ => SledStore::open(path).map(|store| Box::new(store) as _),
-    };
-    opened.map_err(failed)
+    })
 }
 
 /// What to say when nothing is known of a job.

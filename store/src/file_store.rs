@@ -27,7 +27,7 @@ use run_directory::RunDirectory;
 pub use segment::SEGMENT_BYTES_MAX;
 use segment::SegmentWriter;
 
-const KIND: &str = "file";
+pub(crate) const KIND: &str = "file";
 const TERM: &str = "term-";
 
 /// A store in a directory of plain files.

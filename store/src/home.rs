@@ -17,6 +17,7 @@ use crate::{
 };
 
 const FORMAT: u32 = 1;
+const FORMAT_FILE: &str = "FORMAT";
 const MARKER: &str = "regrow-store";
 
 /// A directory that this handle owns until it is dropped.
@@ -49,8 +50,18 @@ impl Home {
         StoreError::Damaged { path: self.path.clone(), reason }
     }
 
+    /// The kind of the store at `path`, as it says itself; none if nothing says that there is one.
+    pub(crate) fn kind_at(path: &Path) -> Result<Option<String>, StoreError> {
+        if !path.is_dir() {
+            return Ok(None);
+        }
+        let Some(bytes) = durable::read_file(&path.join(FORMAT_FILE))? else { return Ok(None) };
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(Some(text.split_whitespace().nth(1).unwrap_or_default().to_owned()))
+    }
+
     fn check_format(&self, kind: &str) -> Result<(), StoreError> {
-        let path = self.path.join("FORMAT");
+        let path = self.path.join(FORMAT_FILE);
         let Some(bytes) = durable::read_file(&path)? else {
             return durable::replace_file(&path, format!("{MARKER} {kind} {FORMAT}\n").as_bytes());
         };

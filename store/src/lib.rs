@@ -17,6 +17,7 @@ mod frame;
 mod home;
 mod log_assembler;
 mod memory_store;
+mod open_existing;
 mod sled_store;
 mod verify;
 
@@ -28,5 +29,6 @@ pub use event_store::{
 pub use file_store::{FileStore, SEGMENT_BYTES_MAX};
 pub use frame::BATCH_BYTES_MAX;
 pub use memory_store::MemoryStore;
+pub use open_existing::open_existing;
 pub use sled_store::SledStore;
 pub use verify::{RunReport, verify};

@@ -3,15 +3,11 @@
 use std::{error::Error, fs, path::Path};
 
 use regrow_protocol::JobId;
-use regrow_runtime::{JobState, StoreKind};
+use regrow_runtime::JobState;
+use regrow_store::open_existing;
 
 use super::LaunchError;
-use crate::{
-    archive::Archive, cluster::ClusterPlace, dispatcher::is_held, store_runner::open_store,
-};
-
-/// The file of a store that says of which kind it is.
-const FORMAT: &str = "FORMAT";
+use crate::{archive::Archive, cluster::ClusterPlace, dispatcher::is_held};
 
 /// Checks that `job` may begin here, as far as the cluster of `data_directory` goes. A job of which
 /// the archive knows the end is held by nobody: who begins it gets that.
@@ -43,14 +39,8 @@ fn holds(data_directory: &Path, job: &JobId) -> Result<bool, Box<dyn Error + Sen
     if !path.is_dir() || fs::read_dir(&path)?.next().is_none() {
         return Ok(false);
     }
-    let format = path.join(FORMAT);
-    let text = fs::read_to_string(&format)
-        .map_err(|error| format!("cannot read {}: {error}", format.display()))?;
-    let kind = match text.split_whitespace().nth(1) {
-        Some("file") => StoreKind::File,
-        Some(_) | None => StoreKind::Sled,
-    };
-    let mut store = open_store(kind, &path)?;
+    let store = open_existing(&path)?;
+    let mut store = store.ok_or_else(|| format!("{} is no event store", path.display()))?;
     Ok(is_held(&mut *store, job)?)
 }
 
