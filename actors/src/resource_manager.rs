@@ -17,7 +17,7 @@ pub(crate) struct ResourceManager {
 }
 
 /// What a `JobMaster` says about slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SlotRequest {
     /// It could use this many, all together.
     Declare {
@@ -26,7 +26,7 @@ pub(crate) enum SlotRequest {
         /// Slots held plus slots wanted.
         slots: u32,
         /// Whose slots it is to get last.
-        avoid: Option<WorkerId>,
+        avoid: Vec<WorkerId>,
     },
     /// It gives slots back.
     Return {

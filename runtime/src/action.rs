@@ -73,8 +73,8 @@ pub enum Action {
     DeclareDemand {
         /// Slots held plus slots wanted.
         slots: u32,
-        /// Whose slots to give last: an attempt of what is to run failed there.
-        avoid: Option<WorkerId>,
+        /// Whose slots are of no use: all that is to run failed there, and may run elsewhere.
+        avoid: Vec<WorkerId>,
     },
     /// Give slots back to the `ResourceManager`.
     ReturnSlots {

@@ -105,7 +105,7 @@ pub struct Job {
     asked: BTreeMap<DataDirectoryId, Lsn>,
     /// Planned kills that have not fired, lowest percentage first.
     kills: Vec<KillPoint>,
-    declared_demand: u32,
+    declared_demand: (u32, Vec<WorkerId>),
     next_wake: Option<Timestamp>,
     degraded: Option<Degraded>,
     /// When the tasks of an ending job were told to stop.
@@ -177,7 +177,7 @@ impl Job {
             unshown: BTreeMap::new(),
             asked: BTreeMap::new(),
             kills,
-            declared_demand: 0,
+            declared_demand: (0, Vec::new()),
             next_wake: None,
             degraded: None,
             ending_since: None,

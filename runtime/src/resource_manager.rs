@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use regrow_protocol::{RunId, WorkerDescription, WorkerId};
 
 /// Something that happened to workers or runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceInput {
     /// A worker is there. Saying so again is harmless; the number of its slots never changes.
     WorkerRegistered(WorkerDescription),
@@ -20,8 +20,8 @@ pub enum ResourceInput {
         run: RunId,
         /// Slots held plus slots wanted.
         slots: u32,
-        /// Whose slots it is to get last, if it wants more at this moment.
-        avoid: Option<WorkerId>,
+        /// Whose slots it does not want.
+        avoid: Vec<WorkerId>,
     },
     /// A run gives slots back. More than it holds are all that it holds.
     SlotsReturned {
@@ -53,12 +53,11 @@ pub enum ResourceAction {
 /// Grants slots of workers to runs.
 ///
 /// Where demand exceeds supply, the next slot goes to the run that holds fewest, so that runs share
-/// evenly; of its workers, to the one where that run holds fewest, so that it is spread, and last to
-/// one that it avoids. A slot is
-/// never taken away from a run.
+/// evenly; of the workers that it does not avoid, to the one where that run holds fewest, so that it
+/// is spread. A slot is never taken away from a run.
 ///
 /// Invariants, checked after each input: the slots granted of a worker are at most those present,
-/// and no slot is free while a run wants more.
+/// and no slot is free while a run wants more and does not avoid its worker.
 #[derive(Clone, Debug, Default)]
 pub struct ResourceManager {
     workers: BTreeMap<WorkerId, Worker>,
@@ -66,10 +65,10 @@ pub struct ResourceManager {
 }
 
 /// What a started run could use.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Demand {
     slots: u32,
-    avoid: Option<WorkerId>,
+    avoid: Vec<WorkerId>,
 }
 
 #[derive(Clone, Debug)]
@@ -166,9 +165,7 @@ impl ResourceManager {
     fn grant(&mut self) -> Vec<ResourceAction> {
         let mut held = self.held();
         let mut grants: BTreeMap<(RunId, WorkerId), u32> = BTreeMap::new();
-        while let Some(run) = self.poorest(&held)
-            && let Some(worker) = self.widest_spread(run)
-        {
+        while let Some((run, worker)) = self.next_grant(&held) {
             *grants.entry((run, worker)).or_default() += 1;
             *held.entry(run).or_default() += 1;
             if let Some(worker) = self.workers.get_mut(&worker) {
@@ -184,21 +181,24 @@ impl ResourceManager {
         self.demands.keys().map(|run| (*run, self.slots_of(*run))).collect()
     }
 
-    /// Of the runs that want more, the one that holds fewest.
-    fn poorest(&self, held: &BTreeMap<RunId, u32>) -> Option<RunId> {
+    /// Who gets the next slot, and of which worker: of the runs that want more, and of one that has
+    /// a slot, the one that holds fewest.
+    fn next_grant(&self, held: &BTreeMap<RunId, u32>) -> Option<(RunId, WorkerId)> {
         let wants = |run: &RunId| self.demands.get(run).map_or(0, |demand| demand.slots);
         let wanting = held.iter().filter(|(run, held)| wants(run) > **held);
-        wanting.min_by_key(|(_, held)| **held).map(|(run, _)| *run)
+        let grants =
+            wanting.filter_map(|(run, held)| Some((*held, *run, self.widest_spread(*run)?)));
+        grants.min_by_key(|(held, ..)| *held).map(|(_, run, worker)| (run, worker))
     }
 
-    /// Of the workers with a free slot, the one where `run` holds fewest, and of those the one with
-    /// most free; one that it avoids comes last.
+    /// Of the workers with a free slot that `run` does not avoid, the one where it holds fewest, and
+    /// of those the one with most free.
     fn widest_spread(&self, run: RunId) -> Option<WorkerId> {
-        let avoid = self.demands.get(&run).and_then(|demand| demand.avoid);
-        let with_free = self.workers.iter().filter(|(_, worker)| worker.free() > 0);
-        let best = with_free.min_by_key(|(id, worker)| {
-            (avoid == Some(**id), worker.granted_to(run), Reverse(worker.free()))
-        });
+        let avoid = self.demands.get(&run).map_or(&[][..], |demand| demand.avoid.as_slice());
+        let fits = |(id, worker): &(&WorkerId, &Worker)| worker.free() > 0 && !avoid.contains(id);
+        let fitting = self.workers.iter().filter(fits);
+        let best =
+            fitting.min_by_key(|(_, worker)| (worker.granted_to(run), Reverse(worker.free())));
         best.map(|(id, _)| *id)
     }
 
@@ -211,10 +211,10 @@ impl ResourceManager {
                 worker.slots
             );
         }
-        let wanting = self.poorest(&self.held());
+        let next = self.next_grant(&self.held());
         assert!(
-            wanting.is_none() || self.free_slots() == 0,
-            "{} slots are free, and run {wanting:?} wants more",
+            next.is_none(),
+            "{} slots are free, and run and worker {next:?} could have one",
             self.free_slots()
         );
     }

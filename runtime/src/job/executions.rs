@@ -152,11 +152,6 @@ impl Executions {
         self.current.is_empty() && self.winding_down.is_empty()
     }
 
-    /// Whether any worker that is not among `avoided` has a current attempt.
-    pub(super) fn any_besides(&self, avoided: &[WorkerId]) -> bool {
-        self.current.values().any(|execution| !avoided.contains(&execution.worker))
-    }
-
     /// Whether anything was sent to a worker and has not ended.
     pub(super) fn any_sent(&self) -> bool {
         self.current.values().any(|execution| execution.stage == ExecutionStage::Sent)

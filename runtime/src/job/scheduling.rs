@@ -203,16 +203,25 @@ impl Job {
         }
     }
 
-    /// What runs next, and where: the first that is ready and has a slot where it has not failed. If
-    /// none has, the first for which nothing of the job runs at such a place: others wait for that.
+    /// What runs next, and where: the first that is ready and has a slot where it has not failed. One
+    /// that failed wherever it can run takes any slot.
     fn next_match(&self) -> Option<(ExecutionVertexId, WorkerId)> {
-        let freest = self.workers.freest_besides(&[])?;
-        let looked_at = || self.ready.iter().copied().take(AVOIDING_LOOKS_MAX);
-        let new_place = |it| Some((it, self.workers.freest_besides(self.failed_on(it))?));
-        looked_at().find_map(new_place).or_else(|| {
-            let is_stuck = |it: &_| !self.executions.any_besides(self.failed_on(*it));
-            looked_at().find(is_stuck).map(|it| (it, freest))
-        })
+        if !self.workers.has_free_slot() {
+            return None;
+        }
+        let place = |it| Some((it, self.workers.freest_besides(self.avoided_by(it))?));
+        self.looked_at().find_map(place)
+    }
+
+    /// The first that are ready.
+    fn looked_at(&self) -> impl Iterator<Item = ExecutionVertexId> {
+        self.ready.iter().copied().take(AVOIDING_LOOKS_MAX)
+    }
+
+    /// Where a subtask is not to run: where attempts of it failed, if it can run elsewhere.
+    fn avoided_by(&self, subtask: ExecutionVertexId) -> &[WorkerId] {
+        let failed_on = self.failed_on(subtask);
+        if failed_on.is_empty() || self.workers.any_besides(failed_on) { failed_on } else { &[] }
     }
 
     /// Where attempts of a subtask failed.
@@ -306,10 +315,19 @@ impl Job {
         true
     }
 
-    /// Where something that could run now failed last.
-    fn worker_to_avoid(&self) -> Option<WorkerId> {
-        let mut waiting = self.failed_on.iter().filter(|(it, _)| self.ready.contains(it));
-        waiting.find_map(|(_, workers)| workers.last().copied())
+    /// Workers where nothing that is ready is to run.
+    fn avoided_by_all(&self) -> Vec<WorkerId> {
+        let mut ready = self.looked_at();
+        let Some(first) = ready.next() else { return Vec::new() };
+        let mut avoided = self.avoided_by(first).to_vec();
+        for other in ready {
+            if avoided.is_empty() {
+                break;
+            }
+            let theirs = self.avoided_by(other);
+            avoided.retain(|worker| theirs.contains(worker));
+        }
+        avoided
     }
 
     /// Tells the `ResourceManager` what the job could use, and gives back what it cannot.
@@ -320,15 +338,20 @@ impl Job {
         // Held, and of no use: others must make up for them.
         let wanted = wanted.saturating_add(self.workers.stranded_slots());
         let idle = self.ready.is_empty() && self.workers.has_free_slot();
-        if wanted > self.declared_demand || (idle && wanted != self.declared_demand) {
-            self.declared_demand = wanted;
-            let avoid = self.worker_to_avoid();
-            out.actions.push(Action::DeclareDemand { slots: wanted, avoid });
+        let avoid = self.avoided_by_all();
+        let (declared, avoided) = &self.declared_demand;
+        if wanted > *declared || avoid != *avoided || (idle && wanted != *declared) {
+            self.declared_demand = (wanted, avoid.clone());
+            out.actions.push(Action::DeclareDemand { slots: wanted, avoid: avoid.clone() });
         }
-        if idle {
-            for (worker, count) in self.workers.take_all_free() {
-                out.actions.push(Action::ReturnSlots { worker, count });
-            }
+        // After the demand, or they would come back.
+        let unused = if idle {
+            self.workers.take_all_free()
+        } else {
+            avoid.into_iter().map(|worker| (worker, self.workers.take_free_of(worker))).collect()
+        };
+        for (worker, count) in unused.into_iter().filter(|(_, count)| *count > 0) {
+            out.actions.push(Action::ReturnSlots { worker, count });
         }
     }
 }

@@ -132,6 +132,19 @@ impl Workers {
         others.find(|worker| !avoided.contains(worker))
     }
 
+    /// Whether a worker that is not among `avoided` can take attempts, be its slots free or not.
+    pub(super) fn any_besides(&self, avoided: &[WorkerId]) -> bool {
+        let mut others = self.by_id.iter().filter(|(id, _)| !avoided.contains(id));
+        others.any(|(_, worker)| !worker.leaving && self.takes_attempts(worker))
+    }
+
+    /// Whether a worker is there, and what it writes is kept.
+    fn takes_attempts(&self, worker: &Worker) -> bool {
+        let keeps =
+            |it: &WorkerDescription| it.slots > 0 && self.reported.contains(&it.data_directory);
+        worker.disconnected.is_none() && worker.description.as_ref().is_some_and(keeps)
+    }
+
     /// Takes a slot of a worker that has a free one.
     pub(super) fn take_slot(&mut self, worker: WorkerId) {
         self.update(worker, |worker| worker.free_slots = worker.free_slots.saturating_sub(1));
@@ -144,6 +157,15 @@ impl Workers {
             self.update(*worker, |worker| worker.free_slots = 0);
         }
         free.into_iter().map(|(count, worker)| (worker, count)).collect()
+    }
+
+    /// Takes all free slots of one worker, to give them back.
+    pub(super) fn take_free_of(&mut self, worker: WorkerId) -> u32 {
+        let free = self.free.iter().find(|(_, id)| *id == worker).map_or(0, |(count, _)| *count);
+        if free > 0 {
+            self.update(worker, |worker| worker.free_slots = 0);
+        }
+        free
     }
 
     pub(super) fn has_free_slot(&self) -> bool {

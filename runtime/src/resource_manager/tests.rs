@@ -23,7 +23,7 @@ fn registered(id: u128, slots: u32) -> ResourceInput {
 }
 
 fn demand(id: u128, slots: u32) -> ResourceInput {
-    ResourceInput::DemandDeclared { run: run(id), slots, avoid: None }
+    ResourceInput::DemandDeclared { run: run(id), slots, avoid: Vec::new() }
 }
 
 fn returned(id: u128, of: u128, count: u32) -> ResourceInput {
@@ -44,7 +44,7 @@ fn after(slots: &[u32], inputs: &[ResourceInput]) -> Vec<(u128, u128, u32)> {
     for (id, slots) in (1..).zip(slots) {
         assert_eq!(manager.handle(registered(id, *slots)), []);
     }
-    let actions = inputs.iter().map(|input| manager.handle(*input)).last();
+    let actions = inputs.iter().map(|input| manager.handle(input.clone())).last();
     grants(&actions.unwrap_or_default())
 }
 
@@ -59,12 +59,12 @@ fn a_run_gets_one_slot_of_each_worker_before_a_second_of_any() {
 }
 
 #[test]
-fn a_run_gets_slots_of_a_worker_that_it_avoids_last() {
-    let avoid = Some(worker(1));
-    let declared = |slots| ResourceInput::DemandDeclared { run: run(7), slots, avoid };
-    assert_eq!(after(&[2, 1], &[started(&[7]), vec![declared(1)]].concat()), [(7, 2, 1)]);
-    let all = [started(&[7]), vec![declared(2)]].concat();
-    assert_eq!(after(&[2, 1], &all), [(7, 1, 1), (7, 2, 1)]);
+fn a_run_gets_no_slots_of_workers_that_it_avoids_and_others_do() {
+    let avoid = vec![worker(1), worker(2)];
+    let declared = ResourceInput::DemandDeclared { run: run(7), slots: 3, avoid };
+    let inputs = [started(&[7, 8]), vec![declared]].concat();
+    assert_eq!(after(&[2, 1, 1], &inputs), [(7, 3, 1)]);
+    assert_eq!(after(&[2, 1, 1], &[inputs, vec![demand(8, 4)]].concat()), [(8, 1, 2), (8, 2, 1)]);
 }
 
 #[test]

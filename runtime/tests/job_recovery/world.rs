@@ -59,6 +59,7 @@ pub(crate) struct World {
     contents: Contents,
     granted: BTreeMap<WorkerId, u32>,
     demand: u32,
+    avoided: Vec<WorkerId>,
     /// Messages to the master, in order per sender.
     mail: Vec<VecDeque<Input>>,
     outcome: Option<JobOutcome>,
@@ -139,6 +140,7 @@ impl World {
             contents: Contents::default(),
             granted: BTreeMap::new(),
             demand: 0,
+            avoided: Vec::new(),
             mail: vec![VecDeque::new(); 8],
             outcome: None,
             sealed: BTreeSet::new(),
@@ -284,8 +286,10 @@ impl World {
 
     fn grant(&mut self) {
         let total: u32 = self.granted.values().sum();
-        let free =
-            |worker: &&Worker| self.granted.get(&worker.id).copied().unwrap_or(0) < worker.slots;
+        let free = |worker: &&Worker| {
+            let granted = self.granted.get(&worker.id).copied().unwrap_or(0);
+            granted < worker.slots && !self.avoided.contains(&worker.id)
+        };
         let Some(worker) = self.workers.values().find(free).map(|worker| worker.id) else { return };
         if total < self.demand {
             *self.granted.entry(worker).or_default() += 1;

@@ -38,21 +38,33 @@ fn a_task_that_waits_for_its_restart_wants_no_slot_meanwhile() {
     bench.run_worker(1, 1);
     let attempt = bench.submitted()[0];
     let failed = fail(&mut bench, attempt);
-    let demand = Action::DeclareDemand { slots: 0, avoid: None };
+    let demand = Action::DeclareDemand { slots: 0, avoid: Vec::new() };
     let back = Action::ReturnSlots { worker: BAD, count: 1 };
     assert!(failed.actions.contains(&demand) && failed.actions.contains(&back), "{failed:?}");
 }
 
 #[test]
-fn a_slot_for_a_task_that_failed_is_asked_of_another_worker() {
+fn a_slot_for_a_task_that_failed_is_asked_of_another_worker_whoever_has_it_now() {
     let mut bench = Bench::new(stages(&[1]));
     bench.run_worker(1, 1);
+    bench.connect(description(2, 1), Vec::new());
     let attempt = bench.submitted()[0];
     fail(&mut bench, attempt);
     bench.persist();
     let restart = bench.pass(RESTART_DELAY);
-    let demand = Action::DeclareDemand { slots: 1, avoid: Some(BAD) };
+    let demand = Action::DeclareDemand { slots: 1, avoid: vec![BAD] };
     assert!(restart.actions.contains(&demand), "{restart:?}");
+    // On its way when that was said.
+    let granted = bench.feed(Input::SlotsGranted { worker: BAD, count: 1 });
+    assert_eq!(granted.actions, [Action::ReturnSlots { worker: BAD, count: 1 }]);
+    // Nobody else is left.
+    let lost = bench.feed(Input::WorkerLost { worker: WorkerId::from_bits(2) });
+    let demand = Action::DeclareDemand { slots: 1, avoid: Vec::new() };
+    assert!(lost.actions.contains(&demand), "{lost:?}");
+    bench.grant(1, 1);
+    bench.persist();
+    assert_eq!(bench.last_sent().attempt.subtask, 0);
+    assert_ne!(bench.last_sent().attempt, attempt);
 }
 
 #[test]
@@ -76,24 +88,6 @@ fn a_task_that_failed_lets_others_have_the_slots_of_that_worker_and_takes_them_a
     assert_eq!(freed(&mut bench, 2, second), [(0, 2)], "not where it failed");
     let fourth = bench.sent(3);
     assert_eq!(freed(&mut bench, 1, fourth), [(4, 1)]);
-}
-
-#[test]
-fn a_task_that_failed_waits_for_a_slot_elsewhere_while_the_job_runs_there() {
-    let mut bench = Bench::new(stages(&[2]));
-    bench.run_worker(1, 1);
-    bench.run_worker(2, 1);
-    let [first, second] = bench.submitted()[..] else { panic!("two slots") };
-    fail(&mut bench, first);
-    bench.persist();
-    bench.pass(RESTART_DELAY);
-    bench.grant(1, 1);
-    bench.persist();
-    assert_eq!(bench.last_sent().attempt, second, "the other worker will have a slot");
-    let failure = TaskFailure::task("the task's own fault");
-    bench.feed(Input::TaskFailed { worker: WorkerId::from_bits(2), attempt: second, failure });
-    bench.persist();
-    assert_eq!(bench.last_sent().attempt.subtask, 0, "and it has one now");
 }
 
 #[test]

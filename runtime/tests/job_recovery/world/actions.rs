@@ -84,7 +84,7 @@ impl World {
     /// What concerns no worker.
     fn perform_locally(&mut self, action: Action) {
         match action {
-            Action::DeclareDemand { slots, avoid: _ } => self.demand = slots,
+            Action::DeclareDemand { slots, avoid } => (self.demand, self.avoided) = (slots, avoid),
             Action::ReturnSlots { worker, count } => {
                 if let Some(granted) = self.granted.get_mut(&worker) {
                     *granted -= count;

@@ -59,7 +59,7 @@ impl World {
         self.buffer.clear();
         self.heard.clear();
         self.mail.iter_mut().for_each(VecDeque::clear);
-        (self.demand, self.granted) = (0, BTreeMap::new());
+        (self.demand, self.avoided, self.granted) = (0, Vec::new(), BTreeMap::new());
         self.epoch = self.epoch.next_life();
         self.acknowledged = Lsn(self.stored.len() as u64);
         let life = life(self.epoch, self.faults, PreviousLife::Unknown);
