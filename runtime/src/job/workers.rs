@@ -132,17 +132,13 @@ impl Workers {
         others.find(|worker| !avoided.contains(worker))
     }
 
-    /// Whether a worker that is not among `avoided` can take attempts, be its slots free or not.
+    /// Whether a worker that is not among `avoided` can take attempts, be its slots free or not. One
+    /// whose connection is closed counts until it is lost.
     pub(super) fn any_besides(&self, avoided: &[WorkerId]) -> bool {
-        let mut others = self.by_id.iter().filter(|(id, _)| !avoided.contains(id));
-        others.any(|(_, worker)| !worker.leaving && self.takes_attempts(worker))
-    }
-
-    /// Whether a worker is there, and what it writes is kept.
-    fn takes_attempts(&self, worker: &Worker) -> bool {
         let keeps =
-            |it: &WorkerDescription| it.slots > 0 && self.reported.contains(&it.data_directory);
-        worker.disconnected.is_none() && worker.description.as_ref().is_some_and(keeps)
+            |it: WorkerDescription| it.slots > 0 && self.reported.contains(&it.data_directory);
+        let mut others = self.by_id.iter().filter(|(id, _)| !avoided.contains(id));
+        others.any(|(_, worker)| !worker.leaving && worker.description.is_some_and(keeps))
     }
 
     /// Takes a slot of a worker that has a free one.

@@ -57,6 +57,11 @@ fn a_slot_for_a_task_that_failed_is_asked_of_another_worker_whoever_has_it_now()
     // On its way when that was said.
     let granted = bench.feed(Input::SlotsGranted { worker: BAD, count: 1 });
     assert_eq!(granted.actions, [Action::ReturnSlots { worker: BAD, count: 1 }]);
+    let away = bench.feed(Input::WorkerDisconnected { worker: WorkerId::from_bits(2) });
+    assert_eq!(
+        away.actions.iter().filter(|it| matches!(it, Action::DeclareDemand { .. })).count(),
+        0
+    );
     // Nobody else is left.
     let lost = bench.feed(Input::WorkerLost { worker: WorkerId::from_bits(2) });
     let demand = Action::DeclareDemand { slots: 1, avoid: Vec::new() };
